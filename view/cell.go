@@ -38,6 +38,9 @@ var ErrOverflow = errors.New("the sum exceeds 64 bits")
 // that rounding has room.
 const quantileAccuracy = 0.005
 
+// sketchLimit is the largest number a sketch is given; greater ones count as it.
+const sketchLimit = 1e300
+
 // Place orders records of one event time: by source partition, then offset.
 type Place struct {
 	Time      int64 // event time, ms
@@ -65,16 +68,15 @@ type Cell struct {
 	Sketch *ddsketch.DDSketch
 }
 
-// Add takes one record into the cell. v is null where the record has no value;
-// all but a count of records skip nulls.
+// Add takes one record's value into the cell; a null, which is a record without
+// a value or outside the aggregate's where, is skipped. A count of records is
+// given true for each.
 func (a *Agg) Add(c *Cell, v Value, at Place) error {
-	if a.Fn == Count {
-		if a.Of == nil || !v.IsNull() {
-			c.N++
-		}
+	if v.IsNull() {
 		return nil
 	}
-	if v.IsNull() {
+	if a.Fn == Count {
+		c.N++
 		return nil
 	}
 	if a.Fn == Quantile {
@@ -197,7 +199,8 @@ func (c *Cell) addSketch(v Value) error {
 	if c.Sketch == nil {
 		c.Sketch = newSketch()
 	}
-	if err := c.Sketch.Add(v.Float()); err != nil {
+	f := min(max(v.Float(), -sketchLimit), sketchLimit)
+	if err := c.Sketch.Add(f); err != nil {
 		return fmt.Errorf("quantile of %s: %w", v, err)
 	}
 	c.N++

@@ -12,6 +12,7 @@
 //	key.go         ordered tuples: the bytes of a row's key
 //	partition.go   which partition a key's bytes belong to
 //	cell.go        Cell: the mergeable state of one aggregate column
+//	accumulate.go  a record into the cells of a row
 //	row.go         rows as MessagePack maps by column name
 //	finish.go      state to the columns of an answer
 //	window.go      windows, calendar steps, zones, fills

@@ -1,0 +1,105 @@
+package processor
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/streamgauge/streamgauge/processor/store"
+	"github.com/streamgauge/streamgauge/view"
+)
+
+// Reads leave expired windows out at once, by the snapshot's stream time. Their
+// rows follow later: when a whole segment has expired its rows are deleted from
+// the changelog, some with each commit, and then the segment is dropped.
+
+const (
+	sweepLook   = 20_000 // rows looked at in one commit
+	sweepDelete = 2_000  // tombstones in one commit
+)
+
+// sweep is the deletion of one windowed store's expired rows.
+type sweep struct {
+	store  int
+	window *view.Window
+	done   int64  // everything that starts below is deleted
+	target int64  // of the sweep under way; done: none is
+	next   []byte // key to go on from
+}
+
+// segmentSpan is the event time in a segment of a windowed store: two to four
+// segments live at a time.
+func segmentSpan(w *view.Window) int64 {
+	span := max(w.Retain/3, w.Size)
+	return (span + w.Size - 1) / w.Size * w.Size
+}
+
+// expire adds the tombstones that are due to a run, and keeps it sorted.
+func (l *life) expire(run store.Run) store.Run {
+	n := len(run)
+	for i := range l.sweeps {
+		run = l.sweeps[i].step(l, run, n)
+	}
+	if len(run) > n {
+		slices.SortFunc(run, compareEntries)
+	}
+	return run
+}
+
+func compareEntries(a, b store.Entry) int {
+	if a.Store != b.Store {
+		return a.Store - b.Store
+	}
+	return strings.Compare(string(a.Key), string(b.Key))
+}
+
+// step appends some tombstones; run[:n] is sorted and has what the commit
+// changes anyway.
+func (s *sweep) step(l *life, run store.Run, n int) store.Run {
+	if s.target == s.done && !s.due(l.rec.Stream) {
+		return run
+	}
+	snap := l.store.Snapshot()
+	defer snap.Release()
+	looked, deleted := 0, 0
+	var stopped []byte
+	snap.Scan(s.store, s.next, nil, false, func(key, _ []byte) bool {
+		if looked >= sweepLook || deleted >= sweepDelete {
+			stopped = slices.Clone(key)
+			return false
+		}
+		looked++
+		_, start, err := view.SplitStart(key)
+		if err != nil || start >= s.target {
+			return true
+		}
+		e := store.Entry{Store: s.store, Key: slices.Clone(key)}
+		if _, changed := slices.BinarySearchFunc(run[:n], e, compareEntries); !changed {
+			run = append(run, e)
+			deleted++
+		}
+		return true
+	})
+	if s.next = stopped; stopped == nil {
+		s.done = s.target
+		l.store.DropSegments(s.store, s.done)
+	}
+	return run
+}
+
+// due begins a sweep when stream time has left a whole segment behind.
+func (s *sweep) due(stream int64) bool {
+	if stream == noTime {
+		return false
+	}
+	span := segmentSpan(s.window)
+	limit := stream - s.window.Size - s.window.Retain + 1
+	edge := limit / span * span
+	if edge > limit {
+		edge -= span
+	}
+	if edge <= s.done {
+		return false
+	}
+	s.target, s.next = edge, nil
+	return true
+}

@@ -1,0 +1,176 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/streamgauge/streamgauge/processor/broker"
+)
+
+// loop is the task at work: it takes chunks, commits at intervals or by size,
+// runs what others ask, and writes checkpoints in the background.
+func (l *life) loop(ctx context.Context) error {
+	interval := l.w.commitInterval()
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	var landed chan struct{}
+	if l.fwd != nil {
+		landed = l.fwd.flights.signal
+	}
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return l.leave(ctx)
+		case c := <-l.inbox:
+			err = l.take(ctx, c)
+		case <-landed:
+			_, _, err = l.fwd.flights.state()
+		case <-tick.C:
+			err = l.tick(ctx)
+			if now := l.w.commitInterval(); now != interval {
+				interval = now
+				tick.Reset(interval)
+			}
+		case ask := <-l.asks:
+			ask(l)
+		case werr := <-l.writing:
+			err = l.written(werr)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// take processes one chunk and asks for the next.
+func (l *life) take(ctx context.Context, c *broker.Chunk) error {
+	if c.Err != nil {
+		defer c.Release()
+		return l.fault(ctx, c)
+	}
+	records := 0
+	next, err := c.Each(func(r *broker.Record) error {
+		records++
+		return l.in.record(ctx, r)
+	})
+	if err == nil {
+		if records > 0 {
+			l.lastNew = time.Now().UnixMilli()
+		}
+		l.progress = l.progress || next != l.position
+		l.setPosition(next)
+		l.end = c.HighWatermark
+		err = l.in.chunk(ctx, c)
+	}
+	c.Release()
+	if err != nil {
+		return err
+	}
+	l.w.metrics.records.WithLabelValues(l.sub.Name).Add(float64(records))
+	if l.agg != nil && l.agg.bytes >= l.w.cfg.CommitBytes {
+		if err := l.commit(ctx); err != nil {
+			return err
+		}
+	}
+	l.fetchOn()
+	return nil
+}
+
+// fetchOn asks for the next chunk, unless the overlay is at twice its share:
+// then a checkpoint must come first.
+func (l *life) fetchOn() {
+	if l.store != nil && l.store.OverlayBytes() > 2*l.w.overlayShare() {
+		l.paused = true
+		l.save()
+		return
+	}
+	l.paused = false
+	l.w.fetcher.Resume(l.input, l.position)
+}
+
+// tick commits what there is to commit and begins a checkpoint when it is due.
+// A commit that holds nothing but progress happens once a second.
+func (l *life) tick(ctx context.Context) error {
+	rows := l.agg != nil && (l.agg.dirty() || l.letters.Len() > 0)
+	idle := l.progress && time.Since(l.lastIdle) >= markInterval
+	if rows || idle {
+		if err := l.commit(ctx); err != nil {
+			return err
+		}
+		l.lastIdle = time.Now()
+	}
+	if l.store == nil {
+		return nil
+	}
+	if over := l.store.OverlayBytes() > l.w.overlayShare(); over || time.Now().After(l.nextSave) {
+		l.save()
+	}
+	if l.rankings.repair() {
+		l.republish()
+	}
+	return nil
+}
+
+// save begins a checkpoint in the background, if none is under way and the
+// instance has a place for it.
+func (l *life) save() {
+	if l.writing != nil {
+		return
+	}
+	select {
+	case l.w.checkpoints <- struct{}{}:
+	default:
+		return // two at once; the next tick tries again
+	}
+	l.nextSave = time.Now().Add(l.w.cfg.CheckpointInterval)
+	if !l.store.Freeze() {
+		<-l.w.checkpoints
+		return
+	}
+	l.writing = make(chan error, 1)
+	s, out, began := l.store, l.writing, time.Now()
+	go func() {
+		// A checkpoint is not cut short: close waits for it.
+		err := s.WriteFrozen(context.Background())
+		l.w.metrics.checkpointSeconds.Observe(time.Since(began).Seconds())
+		out <- err
+	}()
+}
+
+// written is the end of a checkpoint. One that failed leaves the frozen runs
+// readable; it is tried again, and the overlay's cap stops processing until
+// then.
+func (l *life) written(err error) error {
+	l.writing = nil
+	<-l.w.checkpoints
+	if err != nil {
+		l.w.metrics.checkpointFailures.Inc()
+		l.log.Error("checkpoint failed; its rows stay in memory", "err", err)
+		l.nextSave = time.Now().Add(l.w.cfg.CheckpointInterval / 10)
+		return nil
+	}
+	l.store.Installed()
+	if l.paused {
+		l.fetchOn()
+	}
+	return nil
+}
+
+// leave is the end of a life by order. An instance that stops commits what it
+// has, so that the next owner has less to do again; a task that moved does not:
+// its input is the other's already.
+func (l *life) leave(ctx context.Context) error {
+	if !errors.Is(context.Cause(ctx), errShutdown) || l.agg == nil {
+		return ctx.Err()
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if l.agg.dirty() || l.letters.Len() > 0 {
+		if err := l.commit(last); err != nil {
+			l.log.Warn("last commit failed; its records are processed again", "err", err)
+		}
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,140 @@
+package processor
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/streamgauge/streamgauge/processor/broker"
+)
+
+// memberConfig is how the worker takes part in the group: what it tells the
+// leader, what it does as the leader, and what it makes of an assignment.
+func (w *Worker) memberConfig() broker.MemberConfig {
+	return broker.MemberConfig{
+		Group: w.cfg.App, InstanceID: w.cfg.StaticID,
+		SessionTimeout: w.cfg.SessionTimeout, HeartbeatInterval: w.cfg.HeartbeatInterval,
+		Metadata: w.subscription,
+		Balance:  w.balance,
+		Assigned: w.assigned,
+		Lost: func(reason error) {
+			w.log.Warn("left out of the group; joining again", "reason", reason)
+		},
+		Logger: w.log,
+	}
+}
+
+func (w *Worker) subscription() broker.Subscription {
+	d := memberData{
+		Version: memberVersion, Instance: w.cfg.Instance, Addr: w.cfg.Addr, HTTP: w.cfg.HTTP,
+		Fingerprint: w.cfg.Topology.Fingerprint,
+	}
+	for _, s := range w.cfg.Topology.Subtopologies {
+		d.Subtopologies = append(d.Subtopologies, s.Name)
+	}
+	owned := make(map[string][]int32)
+	m := w.membership()
+	for _, id := range slices.SortedFunc(maps.Keys(m.tasks), compareTasks) {
+		d.Tasks = append(d.Tasks, id.String())
+		topic := w.topicOf(id.Subtopology)
+		owned[topic] = append(owned[topic], id.Partition)
+	}
+	return broker.Subscription{Topics: inputs(w.cfg.App, w.cfg.Topology), UserData: encodeData(&d), Owned: owned}
+}
+
+func (w *Worker) topicOf(sub string) string {
+	for _, s := range w.cfg.Topology.Subtopologies {
+		if s.Name == sub {
+			return s.TopicOf(w.cfg.App)
+		}
+	}
+	return ""
+}
+
+// balance is run by the leader: it plans, and tells everyone who has what. A
+// member that it does not understand gets nothing.
+func (w *Worker) balance(members []broker.GroupMember) (map[string]broker.Assignment, error) {
+	route := &routeData{Version: memberVersion, Partitions: w.layout.partitions, Active: make(map[string][]string)}
+	var candidates []candidate
+	names := make(map[string]string) // instance by member
+	for _, m := range members {
+		d, err := decodeMember(m.UserData)
+		if err != nil {
+			w.log.Error("member left out of the assignment", "member", m.ID, "reason", err)
+			continue
+		}
+		c := candidate{ID: m.ID, Knows: make(map[string]bool)}
+		for _, s := range d.Subtopologies {
+			c.Knows[s] = true
+		}
+		for _, name := range d.Tasks {
+			if id, err := parseTaskID(name); err == nil {
+				c.Held = append(c.Held, id)
+			}
+		}
+		candidates = append(candidates, c)
+		names[m.ID] = d.Instance
+		d.Subtopologies, d.Tasks = nil, nil
+		route.Instances = append(route.Instances, *d)
+	}
+	for sub, n := range w.layout.partitions {
+		route.Active[sub] = make([]string, n)
+	}
+	tasks := plan(candidates, w.layout.partitions)
+	for member, ids := range tasks {
+		for _, id := range ids {
+			route.Active[id.Subtopology][id.Partition] = names[member]
+		}
+	}
+	data := encodeData(route)
+	result := make(map[string]broker.Assignment, len(members))
+	for _, m := range members {
+		a := broker.Assignment{Partitions: make(map[string][]int32), UserData: data}
+		for _, id := range tasks[m.ID] {
+			topic := w.topicOf(id.Subtopology)
+			a.Partitions[topic] = append(a.Partitions[topic], id.Partition)
+		}
+		result[m.ID] = a
+	}
+	return result, nil
+}
+
+// assigned takes a new assignment into force; manage does what it asks for.
+func (w *Worker) assigned(a broker.Assignment, memberID string, generation int32) {
+	m := &membership{memberID: memberID, generation: generation, tasks: make(map[taskID]bool), over: make(chan struct{})}
+	var err error
+	if m.routes, err = decodeRoutes(a.UserData); err != nil {
+		w.log.Error("assignment not understood; serving nothing until the next", "reason", err)
+		m.routes = &routeData{}
+	} else if m.tasks, err = w.tasksOf(a.Partitions); err != nil {
+		w.log.Error("assignment not understood", "reason", err)
+	}
+	old := w.group.Swap(m)
+	close(old.over)
+	select { // the newest replaces one that manage has not seen
+	case <-w.plans:
+	default:
+	}
+	w.plans <- m
+}
+
+func (w *Worker) tasksOf(partitions map[string][]int32) (map[taskID]bool, error) {
+	tasks := make(map[taskID]bool)
+	var err error
+	for topic, ps := range partitions {
+		known := false
+		for _, s := range w.cfg.Topology.Subtopologies {
+			if s.TopicOf(w.cfg.App) != topic {
+				continue
+			}
+			known = true
+			for _, p := range ps {
+				tasks[taskID{s.Name, p}] = true
+			}
+		}
+		if !known {
+			err = fmt.Errorf("%w: %s", errUnassigned, topic)
+		}
+	}
+	return tasks, err
+}

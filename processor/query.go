@@ -1,0 +1,389 @@
+package processor
+
+import (
+	"bytes"
+	"slices"
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/streamgauge/streamgauge/view"
+	"github.com/streamgauge/streamgauge/view/read"
+)
+
+// query is one request being answered from one snapshot.
+type query struct {
+	source
+	req     *read.Request
+	reader  *rowReader
+	maxRows int
+	stream  int64
+}
+
+// get answers each key in order, nil for one that is missing.
+func (q *query) get() ([]*read.Row, error) {
+	if q.view.Window != nil {
+		return nil, read.Errorf(read.BadInput, "%s is windowed: fetch its windows", q.view.Name)
+	}
+	rows := make([]*read.Row, len(q.req.Keys))
+	var key []byte
+	for i, k := range q.req.Keys {
+		key = view.AppendKeys(key[:0], k)
+		b, ok := q.snap.Get(q.at, key)
+		if !ok {
+			continue
+		}
+		row, err := q.finish(key, b)
+		if err != nil {
+			return nil, err
+		}
+		rows[i] = row
+	}
+	return rows, nil
+}
+
+// finish makes an answer's row of a stored one, whose key may have a window's
+// start at its end.
+func (q *query) finish(key, row []byte) (*read.Row, error) {
+	tuple, bounds := key, view.Bounds{}
+	if q.view.Window != nil {
+		var start int64
+		var err error
+		if tuple, start, err = view.SplitStart(key); err != nil {
+			return nil, err
+		}
+		bounds = q.bounds(start)
+	}
+	values, err := q.reader.row(tuple, row, bounds)
+	if err != nil {
+		return nil, err
+	}
+	return &read.Row{Key: slices.Clone(key), Values: values, Partition: q.req.Partition}, nil
+}
+
+func (q *query) bounds(start int64) view.Bounds {
+	w := q.view.Window
+	return view.Bounds{Start: start, End: start + w.Size, Final: w.Closed(start, q.stream)}
+}
+
+// expired says whether a key's window is past retention; never for a view
+// without windows.
+func (q *query) expired(key []byte) bool {
+	if q.view.Window == nil || q.stream == noTime {
+		return false
+	}
+	_, start, err := view.SplitStart(key)
+	return err == nil && q.view.Window.Expired(start, q.stream)
+}
+
+// page is some rows in key order.
+func (q *query) page() ([]*read.Row, bool, error) {
+	from, to := q.span()
+	if len(q.req.After) > 0 && q.req.Reverse {
+		to = q.req.After
+	} else if len(q.req.After) > 0 {
+		from = append(slices.Clone(q.req.After), 0)
+	}
+	if to != nil && from != nil && bytes.Compare(from, to) >= 0 {
+		return nil, false, nil
+	}
+	var rows []*read.Row
+	var err error
+	more := false
+	q.snap.Scan(q.at, from, to, q.req.Reverse, func(key, row []byte) bool {
+		if q.expired(key) {
+			return true
+		}
+		if len(rows) == q.req.First {
+			more = true
+			return false
+		}
+		var r *read.Row
+		if r, err = q.finish(key, row); err != nil {
+			return false
+		}
+		rows = append(rows, r)
+		return true
+	})
+	return rows, more, err
+}
+
+// span is the range of keys that the fixed columns and the text allow.
+func (q *query) span() (from, to []byte) {
+	prefix := view.AppendKeys(nil, q.req.Prefix)
+	if q.req.HasText {
+		prefix = view.AppendTextPrefix(prefix, q.req.Text)
+	}
+	if len(prefix) == 0 {
+		return nil, nil
+	}
+	return prefix, view.PrefixEnd(prefix)
+}
+
+func (q *query) size() int64 {
+	if len(q.req.Prefix) == 0 && !q.req.HasText && q.view.Window == nil {
+		return q.snap.Count(q.at)
+	}
+	from, to := q.span()
+	n := int64(0)
+	q.snap.Scan(q.at, from, to, false, func(key, _ []byte) bool {
+		if !q.expired(key) {
+			n++
+		}
+		return true
+	})
+	return n
+}
+
+// fetch is the windows of each key, merged into steps or into one row.
+func (q *query) fetch(zones *zoneCache) ([][]*read.Row, error) {
+	w, t := q.view.Window, q.req.Time
+	if w == nil {
+		return nil, read.Errorf(read.BadInput, "%s has no windows", q.view.Name)
+	}
+	zone, err := zones.get(t.Zone)
+	if err != nil {
+		return nil, err
+	}
+	grid, err := view.NewGrid(w.Size, t.Step, zone)
+	if err != nil {
+		return nil, err
+	}
+	from, err := q.oldest(t)
+	if err != nil {
+		return nil, err
+	}
+	series := make([][]*read.Row, len(q.req.Keys))
+	for i, k := range q.req.Keys {
+		if series[i], err = q.series(grid, k, from); err != nil {
+			return nil, err
+		}
+	}
+	return series, nil
+}
+
+// oldest is the first window start to look at: what was asked for, or where
+// retention ends. A time wholly before that is an error, not an empty answer.
+func (q *query) oldest(t read.Time) (int64, error) {
+	w := q.view.Window
+	if q.stream == noTime {
+		if t.HasFrom {
+			return t.From, nil
+		}
+		return noTime, nil
+	}
+	kept := q.stream - w.Size - w.Retain + 1
+	if t.HasTo && t.To <= kept && t.HasFrom {
+		return 0, read.Errorf(read.BadInput, "the time asked for is older than the %s that %s is kept", view.FormatDuration(w.Retain), q.view.Name)
+	}
+	if t.HasFrom {
+		return max(t.From, kept), nil
+	}
+	return kept, nil
+}
+
+func (q *query) series(grid *view.Grid, key []view.Value, from int64) ([]*read.Row, error) {
+	t := q.req.Time
+	tuple := view.AppendKeys(nil, key)
+	if !t.HasFrom {
+		from = q.firstWindow(tuple, from, t.To)
+	}
+	if from == noTime || from >= t.To {
+		return nil, nil
+	}
+	s := view.NewSeries(q.view, grid, from, t.To, q.stream, q.maxRows)
+	var err error
+	q.snap.ScanWindows(q.at, tuple, from, t.To, func(start int64, row []byte) bool {
+		if err = q.view.DecodeCells(q.reader.cells, row); err == nil {
+			err = s.Add(start, q.reader.cells)
+		}
+		return err == nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return q.points(s, key, tuple)
+}
+
+func (q *query) points(s *view.Series, key []view.Value, tuple []byte) ([]*read.Row, error) {
+	points, err := s.Points(q.req.Time.Fill)
+	if q.req.Merge {
+		var whole view.Point
+		var ok bool
+		whole, ok, err = s.Whole(!q.req.Time.HasFrom, !q.req.Time.HasTo)
+		if points = nil; ok {
+			points = []view.Point{whole}
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	rows, err := q.view.Rows(points, key, q.req.Time.Fill)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*read.Row, len(rows))
+	for i, values := range rows {
+		at := view.AppendStart(slices.Clone(tuple), points[i].Start)
+		out[i] = &read.Row{Key: at, Values: values, Partition: q.req.Partition}
+	}
+	return out, nil
+}
+
+// firstWindow is the start of the key's first window at or after from; noTime
+// when it has none.
+func (q *query) firstWindow(tuple []byte, from, to int64) int64 {
+	first := int64(noTime)
+	q.snap.ScanWindows(q.at, tuple, from, to, func(start int64, _ []byte) bool {
+		first = start
+		return false
+	})
+	return first
+}
+
+// top is the largest rows by a ranking, ties by key.
+func (q *query) top() ([]*read.Row, error) {
+	i := slices.IndexFunc(q.view.Rankings, func(r view.Ranking) bool { return r.Name(q.view) == q.req.Ranking })
+	if i < 0 {
+		return nil, read.Errorf(read.UnknownStore, "no ranking %q", q.req.Ranking)
+	}
+	if q.view.Window != nil {
+		return q.topOverTime(q.view.Rankings[i])
+	}
+	if len(q.req.Prefix) > 0 {
+		return q.topOfPrefix(q.view.Rankings[i])
+	}
+	best := q.pub.tops[topID{q.at, q.req.Ranking}]
+	if best == nil {
+		return nil, &read.Error{Code: read.NotOwner}
+	}
+	rows := make([]*read.Row, 0, min(q.req.First, len(best.Rows)))
+	for _, r := range best.Rows[:cap(rows)] {
+		b, ok := q.snap.Get(q.at, r.Key)
+		if !ok {
+			continue
+		}
+		row, err := q.finish(r.Key, b)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// topOfPrefix ranks the rows of some leading columns by looking at all.
+func (q *query) topOfPrefix(order view.Ranking) ([]*read.Row, error) {
+	from, to := q.span()
+	var rows []*read.Row
+	var err error
+	looked := 0
+	q.snap.Scan(q.at, from, to, false, func(key, b []byte) bool {
+		var row *read.Row
+		if looked++; looked > q.maxRows {
+			err = read.Errorf(read.TooLarge, "ranking looks at more than %d rows", q.maxRows)
+		} else if row, err = q.finish(key, b); err == nil {
+			rows, err = q.rank(rows, row, order)
+		}
+		return err == nil
+	})
+	return q.best(rows, order), err
+}
+
+// topOverTime merges each key's windows in a range of time, then ranks.
+func (q *query) topOverTime(order view.Ranking) ([]*read.Row, error) {
+	first, err := q.oldest(q.req.Time)
+	if err != nil {
+		return nil, err
+	}
+	keyFrom, keyTo := q.span()
+	var rows []*read.Row
+	var tuple []byte
+	merged, looked := make([]view.Cell, len(q.view.Columns)), 0
+	var start, end int64
+	close := func() error {
+		if tuple == nil {
+			return nil
+		}
+		bounds := view.Bounds{Start: start, End: end, Final: q.view.Window.Closed(end-q.view.Window.Size, q.stream)}
+		if err := view.DecodeKeys(q.reader.keys, q.reader.types, tuple); err != nil {
+			return err
+		}
+		values, err := q.view.Finish(nil, q.reader.keys, merged, bounds)
+		if err != nil {
+			return err
+		}
+		row := &read.Row{Key: view.AppendStart(slices.Clone(tuple), start), Values: values, Partition: q.req.Partition}
+		rows, err = q.rank(rows, row, order)
+		return err
+	}
+	q.snap.Scan(q.at, keyFrom, keyTo, false, func(key, b []byte) bool {
+		k, at, kerr := view.SplitStart(key)
+		if kerr != nil || at < first || at >= q.req.Time.To {
+			return true
+		}
+		if looked++; looked > q.maxRows {
+			err = read.Errorf(read.TooLarge, "ranking looks at more than %d windows; ask for a shorter time", q.maxRows)
+			return false
+		}
+		if !bytes.Equal(k, tuple) {
+			if err = close(); err != nil {
+				return false
+			}
+			tuple, start = append(tuple[:0], k...), at
+			clear(merged)
+		}
+		end = at + q.view.Window.Size
+		if err = q.view.DecodeCells(q.reader.cells, b); err == nil {
+			err = q.view.MergeCells(merged, q.reader.cells)
+		}
+		return err == nil
+	})
+	if err == nil {
+		err = close()
+	}
+	return q.best(rows, order), err
+}
+
+// rank keeps a row for which the ranking's condition holds, and now and then
+// drops those that cannot be among the first.
+func (q *query) rank(rows []*read.Row, row *read.Row, order view.Ranking) ([]*read.Row, error) {
+	if order.Where != nil {
+		if ok, err := order.Where(row.Values); err != nil || !ok.Bool() {
+			return rows, err
+		}
+	}
+	if rows = append(rows, row); len(rows) >= 2*q.req.First+64 {
+		rows = q.best(rows, order)
+	}
+	return rows, nil
+}
+
+func (q *query) best(rows []*read.Row, order view.Ranking) []*read.Row {
+	sort.Slice(rows, func(i, j int) bool {
+		if c := better(rows[i].Values[order.By], rows[j].Values[order.By]); c != 0 {
+			return c < 0
+		}
+		return bytes.Compare(rows[i].Key, rows[j].Key) < 0
+	})
+	return rows[:min(len(rows), q.req.First)]
+}
+
+// zoneCache keeps the time zones that were asked for: as many as there are in
+// the world at most. Safe for concurrent use.
+type zoneCache struct{ zones sync.Map }
+
+func (c *zoneCache) get(name string) (*time.Location, error) {
+	if name == "" || name == "UTC" {
+		return time.UTC, nil
+	}
+	if z, ok := c.zones.Load(name); ok {
+		return z.(*time.Location), nil
+	}
+	z, err := time.LoadLocation(name)
+	if err != nil || name == "Local" {
+		return nil, read.Errorf(read.BadInput, "no time zone %q", name)
+	}
+	c.zones.Store(name, z)
+	return z, nil
+}

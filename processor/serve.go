@@ -1,0 +1,172 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/streamgauge/streamgauge/processor/store"
+	"github.com/streamgauge/streamgauge/view"
+	"github.com/streamgauge/streamgauge/view/read"
+	"github.com/streamgauge/streamgauge/view/schema"
+)
+
+var _ read.Instance = (*Worker)(nil)
+
+// Read answers requests from the snapshots of the tasks and tables here. It
+// never passes one on.
+func (w *Worker) Read(ctx context.Context, requests []*read.Request) ([]*read.Answer, error) {
+	answers := make([]*read.Answer, len(requests))
+	for i, req := range requests {
+		answers[i] = w.answer(ctx, req)
+	}
+	return answers, nil
+}
+
+func (w *Worker) answer(ctx context.Context, req *read.Request) *read.Answer {
+	began := time.Now()
+	a := &read.Answer{Part: read.Part{Partition: req.Partition, Instance: w.cfg.Instance, Stream: noTime}}
+	err := w.find(ctx, req, a)
+	if err != nil {
+		e := toReadError(ctx, err)
+		if e.Code == read.Internal {
+			w.log.Error("read failed", "store", req.Store, "partition", req.Partition, "err", err)
+		}
+		a.Err = e
+		a.Part.Err = e
+		w.metrics.reads.WithLabelValues(req.Op.String(), e.Code.String()).Inc()
+		return a
+	}
+	w.metrics.reads.WithLabelValues(req.Op.String(), "ok").Inc()
+	w.metrics.readSeconds.Observe(time.Since(began).Seconds())
+	return a
+}
+
+func toReadError(ctx context.Context, err error) *read.Error {
+	switch {
+	case errors.Is(err, errMoved):
+		return &read.Error{Code: read.NotOwner}
+	case errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:
+		return &read.Error{Code: read.Timeout}
+	case errors.Is(err, view.ErrGrid):
+		return &read.Error{Code: read.BadInput, Message: err.Error()}
+	case errors.Is(err, view.ErrTooLong):
+		return &read.Error{Code: read.TooLarge, Message: "the series has too many points; ask for a shorter time or a longer step"}
+	}
+	return read.AsError(err)
+}
+
+// source is what one request is answered from: a snapshot, and the part that it
+// says of itself.
+type source struct {
+	view *view.View
+	snap *store.Snapshot
+	pub  *published
+	at   int // index of the store
+}
+
+// find finds the snapshot that a request is for and answers from it.
+func (w *Worker) find(ctx context.Context, req *read.Request, a *read.Answer) error {
+	v := w.views[req.Store]
+	if v == nil {
+		return read.Errorf(read.UnknownStore, "no store %q", req.Store)
+	}
+	if v.Global {
+		return w.globals[req.Store].read(ctx, w, req, a)
+	}
+	t := w.task(taskID{v.Subtopology, req.Partition})
+	if t == nil {
+		return &read.Error{Code: read.NotOwner}
+	}
+	at := slices.IndexFunc(t.sub.Feeds, func(f *schema.Feed) bool { return f.View == v })
+	src, err := t.acquire(v, at)
+	if err != nil {
+		return err
+	}
+	defer func() { src.snap.Release() }()
+	if req.Op == read.Top && v.Window == nil && len(req.Prefix) == 0 {
+		if src, err = t.ranked(ctx, src, req); err != nil {
+			return err
+		}
+	}
+	w.describe(t, src, &a.Part)
+	return w.query(src, req, a)
+}
+
+// acquire takes the task's newest snapshot.
+func (t *task) acquire(v *view.View, at int) (source, error) {
+	s := t.serving.Load()
+	if s == nil {
+		return source{}, t.cond.unready()
+	}
+	snap := s.store.Snapshot()
+	if snap == nil {
+		return source{}, &read.Error{Code: read.NotOwner}
+	}
+	pub, _ := snap.Commit().(*published)
+	return source{view: v, snap: snap, pub: pub, at: at}, nil
+}
+
+// ranked makes sure that the ranking asked for is built and long enough, and
+// returns a snapshot that has it.
+func (t *task) ranked(ctx context.Context, src source, req *read.Request) (source, error) {
+	id := topID{src.at, req.Ranking}
+	if top := src.pub.tops[id]; top != nil && (top.Complete || len(top.Rows) >= req.First) {
+		return src, nil
+	}
+	if !slices.ContainsFunc(src.view.Rankings, func(r view.Ranking) bool { return r.Name(src.view) == req.Ranking }) {
+		return src, read.Errorf(read.UnknownStore, "no ranking %q", req.Ranking)
+	}
+	err := t.ask(ctx, func(l *life) {
+		l.rankings.want(id)
+		l.republish()
+	})
+	if err != nil {
+		return src, err
+	}
+	fresh, err := t.acquire(src.view, src.at)
+	if err != nil {
+		return src, err
+	}
+	src.snap.Release()
+	return fresh, nil
+}
+
+// describe says where an answer comes from. An instance that has not heard from
+// the group for a session timeout may have been replaced: it answers as a
+// standby.
+func (w *Worker) describe(t *task, src source, p *read.Part) {
+	p.Role = read.Active
+	if !w.live() {
+		p.Role = read.Standby
+	}
+	if s := t.serving.Load(); s != nil {
+		p.Incarnation = s.incarnations[src.at]
+	}
+	p.Seq, p.Lag, p.AsOf, p.Stream = src.pub.rec.Seq, src.pub.rec.Lag, src.pub.rec.CaughtUp, src.pub.rec.Stream
+}
+
+// query answers a request from a snapshot.
+func (w *Worker) query(src source, req *read.Request, a *read.Answer) error {
+	q := &query{source: src, req: req, reader: newRowReader(src.view), maxRows: w.cfg.MaxRows, stream: noTime}
+	if src.pub != nil {
+		q.stream = src.pub.rec.Stream
+	}
+	var err error
+	switch req.Op {
+	case read.Get:
+		a.Rows, err = q.get()
+	case read.Fetch:
+		a.Series, err = q.fetch(w.zones)
+	case read.Range:
+		a.Rows, a.More, err = q.page()
+	case read.Top:
+		a.Rows, err = q.top()
+	case read.Size:
+		a.Count = q.size()
+	default:
+		err = read.Errorf(read.BadInput, "unknown read")
+	}
+	return err
+}

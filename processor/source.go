@@ -1,0 +1,195 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/streamgauge/streamgauge/processor/broker"
+	"github.com/streamgauge/streamgauge/processor/format"
+	"github.com/streamgauge/streamgauge/view"
+	"github.com/streamgauge/streamgauge/view/schema"
+)
+
+// sourceInput takes the records of a source topic: it decodes each once for
+// every source type on the topic, feeds the views grouped by the producer's
+// key, and forwards to the repartition topics.
+type sourceInput struct {
+	*life
+	sources []*sourceDecoder
+	n       int32 // partitions of the topic
+}
+
+type sourceDecoder struct {
+	*schema.Source
+	json   *format.JSON
+	values []view.Value
+	feeds  []*feed
+}
+
+func newSourceInput(l *life, partitions int32) *sourceInput {
+	in := &sourceInput{life: l, n: partitions}
+	for _, src := range l.sub.Sources {
+		d := &sourceDecoder{
+			Source: src,
+			json:   format.NewJSON(src.Fields, src.KeyFormat),
+			values: make([]view.Value, len(src.Fields)),
+		}
+		if l.agg != nil {
+			for _, f := range l.agg.feeds {
+				if f.Source == src {
+					d.feeds = append(d.feeds, f)
+				}
+			}
+		}
+		in.sources = append(in.sources, d)
+	}
+	return in
+}
+
+func (in *sourceInput) record(ctx context.Context, r *broker.Record) error {
+	if r.Value == nil {
+		in.w.metrics.tombstones.WithLabelValues(in.sub.Name).Inc()
+		return nil // carries no event
+	}
+	fr := format.Record{Timestamp: r.Timestamp, Key: r.Key, Value: r.Value, Header: func(name string) ([]byte, bool) {
+		v, ok := r.Header(name)
+		return v, ok && v != nil
+	}}
+	for _, d := range in.sources {
+		if err := in.decoded(ctx, d, r, &fr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decoded processes a record as one source type. Its errors end the task; what
+// is wrong with the record goes to the dead letters.
+func (in *sourceInput) decoded(ctx context.Context, d *sourceDecoder, r *broker.Record, fr *format.Record) error {
+	event, err := in.decode(d, fr)
+	if err != nil {
+		return in.bad(r, d.Name, err)
+	}
+	in.event = max(in.event, event)
+	if len(d.feeds) > 0 {
+		in.rec.Stream = max(in.rec.Stream, in.event)
+		if err := in.checkKey(d, r); err != nil {
+			var refused *RefusedError
+			if errors.As(err, &refused) {
+				return err
+			}
+			return in.bad(r, d.Name, err)
+		}
+	}
+	at := view.Place{Time: event, Partition: in.id.Partition, Offset: r.Offset}
+	for _, f := range d.feeds {
+		if err := in.agg.apply(f, d.values, at, in.rec.Stream); err != nil {
+			if err := in.bad(r, f.View.Name, err); err != nil {
+				return err
+			}
+		}
+	}
+	if in.fwd == nil {
+		return nil
+	}
+	var failed error
+	o := origin{Partition: in.id.Partition, Offset: r.Offset, Event: event}
+	err = in.fwd.add(ctx, d.Source, d.values, o, func(reason error) {
+		failed = errors.Join(failed, in.bad(r, d.Name, reason))
+	})
+	return errors.Join(err, failed)
+}
+
+// decode reads the record's fields into d.values and its event time.
+func (in *sourceInput) decode(d *sourceDecoder, fr *format.Record) (int64, error) {
+	if err := d.json.Decode(d.values, fr); err != nil {
+		return 0, err
+	}
+	event := fr.Timestamp
+	if d.Time >= 0 {
+		v := d.values[d.Time]
+		if v.IsNull() {
+			return 0, fmt.Errorf("no event time: field %s is null", d.Fields[d.Time].Name)
+		}
+		event = v.Int()
+	}
+	now := time.Now()
+	if limit := now.Add(in.w.cfg.MaxAhead).UnixMilli(); event > limit {
+		return 0, fmt.Errorf("event time %s is more than %s ahead of the clock", view.OfTime(event), in.w.cfg.MaxAhead)
+	}
+	return event, nil
+}
+
+// checkKey makes sure that a producer's key says what the record does, and that
+// the record is in the partition that a reader will look in. The first is one
+// bad record; the second means that the schema names the wrong partitioner, and
+// going on would make reads miss rows.
+func (in *sourceInput) checkKey(d *sourceDecoder, r *broker.Record) error {
+	if r.Key == nil {
+		return errors.New("the record has no Kafka key, and its source declares one")
+	}
+	in.agg.keys = in.agg.keys[:0]
+	for _, i := range d.Key {
+		in.agg.keys = append(in.agg.keys, d.values[i])
+	}
+	want := view.AppendPartitionBytes(in.agg.key[:0], d.KeyFormat, in.agg.keys)
+	in.agg.key = want
+	if string(want) != string(r.Key) {
+		return fmt.Errorf("the Kafka key %.60q is not the record's key %.60q", r.Key, want)
+	}
+	if p := d.Partitioner.Of(r.Key, in.n); p != in.id.Partition {
+		return refuse("declare the partitioner that the producer uses (partitioner: CRC32 or FNV1A), or take key off the source",
+			"%s offset %d: key %.60q is in partition %d, and %s puts it in %d", in.input.Topic, r.Offset, r.Key, in.id.Partition, d.Partitioner, p)
+	}
+	return nil
+}
+
+// chunk is the end of a chunk: what was forwarded goes out, with what will be
+// true once it is acknowledged.
+func (in *sourceInput) chunk(ctx context.Context, c *broker.Chunk) error {
+	at := c.At.UnixMilli()
+	caughtUp := in.position >= c.HighWatermark
+	if caughtUp && at > in.rec.CaughtUp {
+		in.progress = in.progress || in.agg != nil
+		in.rec.CaughtUp = at
+	}
+	in.rec.Lag = max(0, c.HighWatermark-in.position)
+	if in.fwd == nil {
+		return nil
+	}
+	return in.fwd.flush(ctx, sourceProgress{
+		Next: in.position, End: c.HighWatermark, Event: in.event, CaughtUp: in.rec.CaughtUp, LastNew: in.lastNew,
+	})
+}
+
+// bad puts a record that could not be processed aside, with where it was and
+// why. The task goes on, unless it is configured to stop.
+func (l *life) bad(r *broker.Record, what string, reason error) error {
+	l.w.metrics.bad.WithLabelValues(what).Inc()
+	if l.w.cfg.FailOnBadRecord {
+		return refuse("mend or skip the record, or set onError: deadLetter", "%s offset %d: %v", l.input, r.Offset, reason)
+	}
+	l.log.Debug("bad record", "topic", l.input.Topic, "partition", l.input.Partition, "offset", r.Offset, "reason", reason)
+	to := l.letters
+	if l.fwd != nil && l.store == nil {
+		to = l.fwd.letters
+	}
+	to.Append(time.Now().UnixMilli(), r.Key, r.Value, []broker.Header{
+		{Key: "topic", Value: []byte(l.input.Topic)},
+		{Key: "partition", Value: strconv.AppendInt(nil, int64(l.input.Partition), 10)},
+		{Key: "offset", Value: strconv.AppendInt(nil, r.Offset, 10)},
+		{Key: "view", Value: []byte(what)},
+		{Key: "reason", Value: []byte(clip(reason.Error(), 500))},
+	})
+	return nil
+}
+
+func clip(s string, n int) string {
+	if len(s) > n {
+		return s[:n] + "…"
+	}
+	return s
+}

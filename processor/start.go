@@ -1,0 +1,146 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/streamgauge/streamgauge/processor/broker"
+	"github.com/streamgauge/streamgauge/processor/store"
+	"github.com/streamgauge/streamgauge/view"
+	"github.com/streamgauge/streamgauge/view/schema"
+)
+
+// start brings a life to where it can process: heartbeat good, the former owner
+// fenced, the offsets read, the state restored, in this order.
+func (l *life) start(ctx context.Context) error {
+	if l.stateful() {
+		if err := l.openStore(); err != nil {
+			return err
+		}
+		l.txn = l.w.cfg.Client.NewTransaction(l.w.cfg.App+"-"+l.id.String(), transactionTimeout)
+		if err := l.fence(ctx); err != nil {
+			return fmt.Errorf("fence the former owner: %w", err)
+		}
+	}
+	bounded, cancel := context.WithTimeout(ctx, 2*transactionTimeout)
+	defer cancel()
+	offset, err := l.committed(bounded)
+	if err != nil {
+		return err
+	}
+	first := int64(0)
+	if earliest, err := l.w.cfg.Client.Offsets(bounded, []broker.TopicPartition{l.input}, broker.Earliest); err != nil {
+		return fmt.Errorf("read the log start of %s: %w", l.input, err)
+	} else {
+		first = earliest[l.input]
+	}
+	l.setPosition(max(offset.Offset, 0))
+	if offset.Offset < 0 {
+		l.setPosition(first)
+	}
+	if l.stateful() {
+		if err := l.restore(ctx, offset, first); err != nil {
+			return err
+		}
+	}
+	return l.begin()
+}
+
+// begin sets up what takes the records.
+func (l *life) begin() error {
+	l.held = l.position
+	l.lastNew = time.Now().UnixMilli()
+	if l.sub.Repartition != nil {
+		l.in = newRepartitionInput(l)
+		return nil
+	}
+	if len(l.sub.Forwards) > 0 || !l.stateful() {
+		l.fwd = l.newForwarder()
+		l.forward.Store(l.fwd)
+	}
+	l.in = newSourceInput(l, l.w.layout.partitions[l.sub.Name])
+	return nil
+}
+
+func (l *life) newForwarder() *forwarder {
+	f := &forwarder{
+		producer: l.w.producer,
+		letters:  broker.NewBatchBuilder(broker.LZ4),
+		letterTo: broker.TopicPartition{Topic: deadLetters(l.w.cfg.App)},
+		flights:  newFlights(sourceProgress{Next: l.position, End: l.position, Event: noTime}),
+	}
+	for _, r := range l.sub.Forwards {
+		t := &target{
+			Repartition: r,
+			topic:       (&schema.Subtopology{Name: r.Name, Repartition: r}).TopicOf(l.w.cfg.App),
+			dropped:     l.w.metrics.nullKeys.WithLabelValues(r.Name),
+		}
+		for range l.w.layout.partitions[r.Name] {
+			t.batches = append(t.batches, broker.NewBatchBuilder(broker.LZ4))
+		}
+		f.targets = append(f.targets, t)
+	}
+	return f
+}
+
+// openStore opens the task's file. One that cannot be trusted is discarded: the
+// changelogs have everything.
+func (l *life) openStore() error {
+	options := store.Options{Path: l.path(), MmapSize: l.w.cfg.MmapSize, Logger: l.log}
+	for _, f := range l.sub.Feeds {
+		spec := store.Spec{Name: f.View.Store}
+		if w := f.View.Window; w != nil {
+			spec.Segment = segmentSpan(w)
+			l.sweeps = append(l.sweeps, sweep{store: len(options.Stores), window: w, done: math.MinInt64, target: math.MinInt64})
+		}
+		options.Stores = append(options.Stores, spec)
+		l.changelog = append(l.changelog, broker.TopicPartition{Topic: schema.Changelog(l.w.cfg.App, f.View.Store), Partition: l.id.Partition})
+	}
+	s, err := store.Open(options)
+	if errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrVersion) || errors.Is(err, store.ErrSpec) {
+		l.log.Error("store file discarded; it is rebuilt from the changelogs", "path", options.Path, "reason", err)
+		l.w.metrics.discarded.Inc()
+		if err = store.Discard(options.Path); err == nil {
+			s, err = store.Open(options)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	l.store = s
+	l.agg = newAggregator(l.sub, s, l.w.metrics)
+	l.rankings = newRankings(l.sub, s)
+	l.nextSave = time.Now().Add(l.w.cfg.CheckpointInterval)
+	return nil
+}
+
+// discardStore replaces a file that its changelogs contradict by an empty one.
+func (l *life) discardStore(reason string) error {
+	l.log.Error("store file discarded; it is rebuilt from the changelogs", "path", l.path(), "reason", reason)
+	l.w.metrics.discarded.Inc()
+	if err := l.store.Close(); err != nil {
+		return err
+	}
+	l.store = nil
+	if err := store.Discard(l.path()); err != nil {
+		return err
+	}
+	l.changelog, l.sweeps = nil, nil
+	return l.openStore()
+}
+
+// columnsOf are the fingerprints of what the stores of a task hold.
+func columnsOf(feeds []*schema.Feed) map[string]string {
+	columns := make(map[string]string)
+	for _, f := range feeds {
+		for i := range f.View.Columns {
+			if c := &f.View.Columns[i]; c.Role == view.AggRole || c.Role == view.KeyRole {
+				columns[f.View.Store+"."+c.Name] = c.Fingerprint
+			}
+		}
+	}
+	return columns
+}

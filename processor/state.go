@@ -1,0 +1,113 @@
+package processor
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/streamgauge/streamgauge/view/read"
+)
+
+// State is where a task is in its life.
+//
+//	           ┌───────────────◄──────────────┐ reopen after a fault
+//	           ▼                              │
+//	Created ► Starting ► Restoring ► Running ◄┴► InDoubt
+//	           │   │         │         │  ▲        │
+//	           │   │         │         ▼  │        │
+//	           │   │         │       Waiting ──────┤ the generation changed
+//	           │   ▼         ▼         ▼           ▼
+//	           │ Failed ◄────┴─────────┴───────────┘ refused: needs a person
+//	           ▼   ▼
+//	          Closing ► Closed          (from any state)
+type State uint8
+
+// The states of a task.
+const (
+	Created   State = iota // not begun
+	Starting               // fencing the former owner, reading offsets
+	Restoring              // reading the changelogs up to their end
+	Running                // processing, answering
+	Waiting                // holding a batch until the group has settled
+	InDoubt                // finding out whether a transaction was committed
+	Failed                 // refused to go on; says why
+	Closing                // writing the store, releasing what it holds
+	Closed
+)
+
+var stateNames = [...]string{"created", "starting", "restoring", "running", "waiting", "in-doubt", "failed", "closing", "closed"}
+
+func (s State) String() string { return stateNames[s] }
+
+// transitions are the ones allowed; Closing is allowed from any but Closed.
+var transitions = map[State][]State{
+	Created:   {Starting},
+	Starting:  {Restoring, Running, Failed, Starting},
+	Restoring: {Running, Failed, Starting},
+	Running:   {Waiting, InDoubt, Failed, Starting},
+	Waiting:   {Running, InDoubt, Failed, Starting},
+	InDoubt:   {Running, Waiting, Failed, Starting},
+	Failed:    {},
+	Closing:   {Closed},
+}
+
+// condition is a task's state with what belongs to it. Safe for concurrent use.
+type condition struct {
+	mu       sync.Mutex
+	state    State
+	since    time.Time
+	err      error // Failed: why; Starting: the fault that led there, if any
+	progress read.Progress
+}
+
+// set moves to a state; a transition that the table lacks is a broken
+// invariant.
+func (c *condition) set(s State, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s == c.state && s != Starting {
+		return
+	}
+	if !slices.Contains(transitions[c.state], s) && (s != Closing || c.state == Closed) {
+		panic(fmt.Sprintf("processor: task goes from %s to %s", c.state, s))
+	}
+	c.state, c.since, c.err = s, time.Now(), err
+	if s != Restoring {
+		c.progress = read.Progress{}
+	}
+}
+
+func (c *condition) get() (State, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state, c.err
+}
+
+// advance notes how far a restore is; start is when it began.
+func (c *condition) advance(done, total int64, start time.Time) {
+	p := read.Progress{Done: min(done, total), Total: total}
+	if secs := time.Since(start).Seconds(); secs > 0 {
+		p.Rate = float64(done) / secs
+	}
+	if p.Rate > 0 {
+		p.ETA = time.Duration(float64(p.Total-p.Done) / p.Rate * float64(time.Second))
+	}
+	c.mu.Lock()
+	c.progress = p
+	c.mu.Unlock()
+}
+
+// unready says why a task in that state does not answer.
+func (c *condition) unready() *read.Error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch c.state {
+	case Failed:
+		return &read.Error{Code: read.Unavailable, Message: "processing has stopped: " + c.err.Error()}
+	case Closing, Closed:
+		return &read.Error{Code: read.NotOwner, RetryAfter: 100 * time.Millisecond}
+	}
+	p := c.progress
+	return &read.Error{Code: read.Restoring, RetryAfter: max(p.ETA, 200*time.Millisecond), Progress: &p}
+}

@@ -1,0 +1,145 @@
+package processor
+
+import (
+	"slices"
+
+	"github.com/streamgauge/streamgauge/view/read"
+)
+
+// Status is what an instance says of itself, for people and for probes.
+type Status struct {
+	Instance   string        `json:"instance"`
+	Generation int32         `json:"generation"`
+	Live       bool          `json:"live"` // the group was heard of within a session timeout
+	Ready      bool          `json:"ready"`
+	Reason     string        `json:"reason,omitempty"` // why it is not ready
+	Tasks      []TaskStatus  `json:"tasks"`
+	Tables     []TableStatus `json:"tables"`
+}
+
+// TaskStatus is one task of an instance.
+type TaskStatus struct {
+	Task     string         `json:"task"`
+	Stores   []string       `json:"stores"`
+	State    string         `json:"state"`
+	Role     string         `json:"role"`
+	Error    string         `json:"error,omitempty"`
+	Seq      uint64         `json:"seq"`
+	Lag      int64          `json:"lag"`                // source records not yet in
+	AsOf     int64          `json:"asOf"`               // ms
+	Stream   *int64         `json:"streamTime"`         // ms; null: none yet
+	HeldBy   *int32         `json:"heldBy,omitempty"`   // the source partition that keeps stream time back
+	Progress *read.Progress `json:"progress,omitempty"` // of a restore
+}
+
+// TableStatus is one global table's copy.
+type TableStatus struct {
+	Table string `json:"table"`
+	State string `json:"state"`
+	Rows  int64  `json:"rows"`
+	Lag   int64  `json:"lag"`
+}
+
+// Status describes the instance now. It is ready when it has joined the group,
+// its own tasks run, its tables are whole, and a route is known for every
+// partition.
+func (w *Worker) Status() Status {
+	m := w.membership()
+	s := Status{Instance: w.cfg.Instance, Generation: m.generation, Live: w.live(), Tasks: []TaskStatus{}, Tables: []TableStatus{}}
+	for _, t := range w.allTasks() {
+		if w.task(t.id) == t {
+			s.Tasks = append(s.Tasks, t.status(s.Live))
+		}
+	}
+	slices.SortFunc(s.Tasks, func(a, b TaskStatus) int {
+		x, _ := parseTaskID(a.Task)
+		y, _ := parseTaskID(b.Task)
+		return compareTasks(x, y)
+	})
+	for _, t := range w.cfg.Topology.Tables {
+		s.Tables = append(s.Tables, w.globals[t.View.Store].status())
+	}
+	s.Reason = w.unready(&s, m)
+	s.Ready = s.Reason == ""
+	return s
+}
+
+func (w *Worker) unready(s *Status, m *membership) string {
+	switch {
+	case m.generation < 0:
+		return "not yet in the group"
+	case !s.Live:
+		return "the group has not been heard of for a session timeout"
+	}
+	for _, t := range s.Tasks {
+		if t.State != Running.String() && t.State != Waiting.String() && t.State != InDoubt.String() {
+			return "task " + t.Task + " is " + t.State
+		}
+	}
+	if len(s.Tasks) < len(m.tasks) {
+		return "tasks are still to be opened"
+	}
+	for _, t := range s.Tables {
+		if t.State != Running.String() {
+			return "table " + t.Table + " is " + t.State
+		}
+	}
+	for sub, owners := range m.routes.Active {
+		if slices.Contains(owners, "") {
+			return "no instance holds every partition of " + sub
+		}
+	}
+	return ""
+}
+
+func (t *task) status(live bool) TaskStatus {
+	state, err := t.cond.get()
+	s := TaskStatus{Task: t.id.String(), State: state.String(), Stores: storesOf(t.sub), Role: read.Active.String()}
+	if !live {
+		s.Role = read.Standby.String()
+	}
+	if err != nil {
+		s.Error = err.Error()
+	}
+	if state == Restoring {
+		t.cond.mu.Lock()
+		p := t.cond.progress
+		t.cond.mu.Unlock()
+		s.Progress = &p
+	}
+	if f := t.forward.Load(); f != nil && len(t.sub.Feeds) == 0 {
+		landed, _, _ := f.flights.state()
+		s.Lag, s.AsOf = max(0, landed.End-landed.Next), landed.CaughtUp
+		if landed.Event != noTime {
+			s.Stream = &landed.Event
+		}
+	}
+	serving := t.serving.Load()
+	if serving == nil {
+		return s
+	}
+	if snap := serving.store.Snapshot(); snap != nil {
+		rec := snap.Commit().(*published).rec
+		snap.Release()
+		s.Seq, s.Lag, s.AsOf = rec.Seq, rec.Lag, rec.CaughtUp
+		if rec.Stream != noTime {
+			s.Stream = &rec.Stream
+		}
+		if h := holdsBack(rec.Upstream); h >= 0 {
+			s.HeldBy = &h
+		}
+	}
+	return s
+}
+
+func (g *global) status() TableStatus {
+	state, _ := g.cond.get()
+	s := TableStatus{Table: g.table.View.Store, State: state.String()}
+	if serving := g.serving.Load(); serving != nil {
+		if snap := serving.store.Snapshot(); snap != nil {
+			s.Rows, s.Lag = snap.Count(0), snap.Commit().(*published).rec.Lag
+			snap.Release()
+		}
+	}
+	return s
+}

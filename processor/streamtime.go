@@ -1,0 +1,77 @@
+package processor
+
+// Stream time is a property of the source, not of who is fastest: downstream of
+// a repartition it is the minimum over the source partitions of the last event
+// time that their marks told. One that has told none yet holds it back: nothing
+// is late. A partition is left out only while its newest mark says that it is
+// idle and is no older than any mark that counts; if all are left out, it is
+// the maximum. It never goes back (invariant 9).
+func streamTime(now int64, ups []upstream) int64 {
+	counting := int64(noTime) // the newest mark among those that are not idle
+	for i := range ups {
+		if !ups[i].Idle {
+			counting = max(counting, ups[i].Wall)
+		}
+	}
+	least, greatest, some := int64(0), int64(noTime), false
+	for i := range ups {
+		u := &ups[i]
+		greatest = max(greatest, u.Event)
+		if u.Idle && u.Wall >= counting {
+			continue
+		}
+		if !some || u.Event < least {
+			least = u.Event
+		}
+		some = true
+	}
+	if !some {
+		least = greatest
+	}
+	return max(now, least)
+}
+
+// holdsBack is the source partition that keeps stream time where it is, −1 when
+// none does: the one with the least event time among those that count.
+func holdsBack(ups []upstream) int32 {
+	holder, least := int32(-1), int64(0)
+	for i := range ups {
+		if u := &ups[i]; !u.Idle && (holder < 0 || u.Event < least) {
+			holder, least = int32(i), u.Event
+		}
+	}
+	return holder
+}
+
+// take takes a mark into what is known upstream; older marks change nothing.
+func (m *mark) take(ups []upstream) {
+	for _, s := range m.Sources {
+		if s.Partition < 0 || int(s.Partition) >= len(ups) {
+			continue
+		}
+		u := &ups[s.Partition]
+		if s.Next < u.Next {
+			continue // of a former owner that lags behind
+		}
+		if s.Next > u.Next {
+			u.Next, u.Index = s.Next, 0
+		}
+		u.Event = max(u.Event, s.Event)
+		u.End = max(u.End, s.End)
+		u.CaughtUp = max(u.CaughtUp, s.CaughtUp)
+		u.Wall, u.Idle = m.Wall, s.Idle
+	}
+}
+
+// standing sums up what is known upstream: the records known and not yet in,
+// and since when everything known is in (0: some partition never was).
+func standing(ups []upstream) (lag, caughtUp int64) {
+	for i := range ups {
+		u := &ups[i]
+		lag += max(0, u.End-u.Next)
+		if i == 0 || u.CaughtUp < caughtUp {
+			caughtUp = u.CaughtUp
+		}
+	}
+	return lag, caughtUp
+}

@@ -1,0 +1,310 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/streamgauge/streamgauge/processor/broker"
+	"github.com/streamgauge/streamgauge/view"
+	"github.com/streamgauge/streamgauge/view/read"
+	"github.com/streamgauge/streamgauge/view/schema"
+	"golang.org/x/sync/errgroup"
+)
+
+// Worker is one instance: its tasks, its copies of the global tables, and its
+// membership of the group. It answers reads of what it holds (read.Instance)
+// and knows who holds the rest (read.RouteSource). Safe for concurrent use.
+type Worker struct {
+	cfg     Config
+	log     *slog.Logger
+	metrics *metrics
+	views   map[string]*view.View // by store
+	zones   *zoneCache
+	hub     *hub
+
+	layout        *layout       // set before anything runs
+	tombstonesFor time.Duration // least delete.retention.ms of the changelogs
+	fetcher       *broker.Fetcher
+	restores      *broker.Fetcher // changelogs and tables: a restore holds up no input
+	producer      *broker.Producer
+	member        *broker.Member
+	globals       map[string]*global // by store
+	checkpoints   chan struct{}      // of two: places for checkpoints under way
+	plans         chan *membership   // of one: the newest assignment not applied
+	fatal         chan error         // of one: ends Run
+
+	group atomic.Pointer[membership]
+
+	mu     sync.Mutex // guards the following
+	tasks  map[taskID]*task
+	routes *read.Routes
+	newer  chan struct{} // closed when routes change
+}
+
+// membership is an assignment in force. It is immutable but for over.
+type membership struct {
+	memberID   string
+	generation int32
+	tasks      map[taskID]bool
+	routes     *routeData
+	over       chan struct{} // closed when another takes its place
+}
+
+// New makes a worker. It starts nothing.
+func New(cfg Config) (*Worker, error) {
+	if err := cfg.fill(); err != nil {
+		return nil, err
+	}
+	w := &Worker{
+		cfg: cfg, log: cfg.Logger.With("instance", cfg.Instance),
+		metrics: newMetrics(cfg.Registerer), zones: &zoneCache{}, hub: newHub(),
+		views: make(map[string]*view.View), globals: make(map[string]*global),
+		checkpoints: make(chan struct{}, 2), plans: make(chan *membership, 1), fatal: make(chan error, 1),
+		tasks: make(map[taskID]*task), newer: make(chan struct{}), routes: &read.Routes{},
+	}
+	w.group.Store(&membership{generation: -1, over: make(chan struct{})})
+	for _, v := range cfg.Topology.Views {
+		w.views[v.Store] = v
+	}
+	for _, t := range cfg.Topology.Tables {
+		w.globals[t.View.Store] = newGlobal(w, t)
+	}
+	w.fetcher = cfg.Client.NewFetcher(broker.FetcherConfig{Isolation: broker.ReadCommitted, Logger: w.log})
+	w.restores = cfg.Client.NewFetcher(broker.FetcherConfig{Isolation: broker.ReadCommitted, Logger: w.log})
+	w.producer = cfg.Client.NewProducer(broker.ProducerConfig{Logger: w.log})
+	w.member = cfg.Client.NewMember(w.memberConfig())
+	return w, nil
+}
+
+// Run runs the instance until ctx ends or it must not go on; then it leaves the
+// group, having closed every task. Call it once.
+func (w *Worker) Run(ctx context.Context) error {
+	unlock, err := lockFolder(filepath.Join(w.cfg.StateDir, w.cfg.App))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := w.prepare(ctx); err != nil {
+		return err
+	}
+	// What tasks need outlives them: they commit and release first.
+	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	g, inner := errgroup.WithContext(inner)
+	run := func(name string, f func(context.Context) error) {
+		g.Go(func() error {
+			if err := f(inner); err != nil && inner.Err() == nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			return nil
+		})
+	}
+	run("fetch", w.fetcher.Run)
+	run("restore", w.restores.Run)
+	run("produce", w.producer.Run)
+	run("marks", w.sendMarks)
+	run("trim", w.trim)
+	for _, gl := range w.globals {
+		run("table "+gl.table.View.Store, gl.run)
+	}
+	run("group", w.member.Run)
+	g.Go(func() error {
+		defer stop()
+		return w.manage(ctx, inner)
+	})
+	return g.Wait()
+}
+
+// prepare checks that Kafka is there and has what the topology needs.
+func (w *Worker) prepare(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, 4*requestTimeout)
+	defer cancel()
+	if err := w.cfg.Client.Ping(bounded); err != nil {
+		return err
+	}
+	l, err := prepareTopics(bounded, &w.cfg)
+	if err != nil {
+		return err
+	}
+	w.layout = l
+	w.tombstonesFor = 24 * time.Hour
+	var changelogs []string
+	for _, s := range w.cfg.Topology.Subtopologies {
+		for _, st := range storesOf(s) {
+			changelogs = append(changelogs, schema.Changelog(w.cfg.App, st))
+		}
+	}
+	if len(changelogs) == 0 {
+		return nil
+	}
+	configs, err := w.cfg.Client.TopicConfigs(bounded, changelogs...)
+	if err != nil {
+		return fmt.Errorf("read the configuration of the changelogs: %w", err)
+	}
+	for _, c := range configs {
+		if ms, err := strconv.ParseInt(c["delete.retention.ms"], 10, 64); err == nil {
+			w.tombstonesFor = min(w.tombstonesFor, time.Duration(ms)*time.Millisecond)
+		}
+	}
+	return nil
+}
+
+// lockFolder makes sure that no other process uses the state directory.
+func lockFolder(dir string) (unlock func(), err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("state directory %s is in use by another process: stop it, or give this one a directory of its own", dir)
+	}
+	return func() { f.Close() }, nil
+}
+
+// manage applies assignments until ctx ends or inner does, then closes all
+// tasks.
+func (w *Worker) manage(ctx, inner context.Context) error {
+	var result error
+loop:
+	for {
+		select {
+		case <-ctx.Done():
+			break loop
+		case <-inner.Done():
+			break loop
+		case result = <-w.fatal:
+			break loop
+		case m := <-w.plans:
+			w.apply(inner, m)
+		}
+	}
+	for _, t := range w.allTasks() {
+		t.cancel(errShutdown)
+	}
+	for _, t := range w.allTasks() {
+		<-t.done
+	}
+	return result
+}
+
+// refused is called by a task that will not go on.
+func (w *Worker) refused(r *RefusedError) {
+	if !r.AtStart {
+		return
+	}
+	select {
+	case w.fatal <- r:
+	default:
+	}
+}
+
+// apply closes the tasks that are gone and opens the new ones; a task that
+// comes back waits until its former life here has released its file.
+func (w *Worker) apply(ctx context.Context, m *membership) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	subs := make(map[string]*schema.Subtopology)
+	for _, s := range w.cfg.Topology.Subtopologies {
+		subs[s.Name] = s
+	}
+	var gained, lost []string
+	for _, id := range slices.SortedFunc(maps.Keys(w.tasks), compareTasks) {
+		t := w.tasks[id]
+		if m.tasks[id] || context.Cause(t.ctx) != nil {
+			continue
+		}
+		t.cancel(errMoved)
+		lost = append(lost, id.String())
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(m.tasks), compareTasks) {
+		var before <-chan struct{}
+		if old := w.tasks[id]; old != nil {
+			if context.Cause(old.ctx) == nil {
+				continue
+			}
+			before = old.done
+		}
+		t := newTask(w, id, subs[id.Subtopology])
+		t.ctx, t.cancel = context.WithCancelCause(ctx)
+		w.tasks[id] = t
+		gained = append(gained, id.String())
+		go t.run(t.ctx, before)
+	}
+	w.routes = m.routes.routes(m.generation)
+	close(w.newer)
+	w.newer = make(chan struct{})
+	w.log.Info("assignment", "generation", m.generation, "tasks", len(m.tasks), "gained", joinNames(gained), "lost", joinNames(lost))
+}
+
+// task finds a task that is not closing; nil when it is not here.
+func (w *Worker) task(id taskID) *task {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.tasks[id]
+	if t == nil || context.Cause(t.ctx) != nil {
+		return nil
+	}
+	return t
+}
+
+func (w *Worker) allTasks() []*task {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Values(w.tasks))
+}
+
+// Routes are those of the newest assignment.
+func (w *Worker) Routes() (*read.Routes, <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.routes, w.newer
+}
+
+func (w *Worker) membership() *membership { return w.group.Load() }
+
+// live says whether the group was heard of within a session timeout.
+func (w *Worker) live() bool {
+	return time.Since(w.member.Status().LastGood) <= w.cfg.SessionTimeout
+}
+
+func (w *Worker) stateful() int {
+	n := 0
+	for id := range w.membership().tasks {
+		if w.feeds(id.Subtopology) {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *Worker) feeds(sub string) bool {
+	i := slices.IndexFunc(w.cfg.Topology.Subtopologies, func(s *schema.Subtopology) bool { return s.Name == sub })
+	return i >= 0 && len(w.cfg.Topology.Subtopologies[i].Feeds) > 0
+}
+
+// commitInterval grows with the tasks that commit here.
+func (w *Worker) commitInterval() time.Duration {
+	return max(w.cfg.CommitInterval, time.Duration(w.stateful())*5*time.Millisecond)
+}
+
+// overlayShare is a task's part of the memory for what is not in files yet.
+func (w *Worker) overlayShare() int64 {
+	return w.cfg.OverlayBytes / int64(max(1, w.stateful()))
+}
+
+var errUnassigned = errors.New("the assignment names a topic that this schema does not read")
