@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -135,7 +136,7 @@ func (r *rowDef) scope() *scope {
 			t = view.NoType
 			s.hint[col.Name] = col.Name + " is an @expr column itself"
 		}
-		s.fields = append(s.fields, name{col.Name, t})
+		s.fields = append(s.fields, variable{col.Name, t})
 	}
 	return s
 }
@@ -144,7 +145,7 @@ func (r *rowDef) scope() *scope {
 func (r *rowDef) finishedScope() *scope {
 	s := &scope{what: "columns of " + r.def.Name, broken: r.brokenColumns}
 	for _, col := range r.view.Columns {
-		s.fields = append(s.fields, name{col.Name, col.Type})
+		s.fields = append(s.fields, variable{col.Name, col.Type})
 	}
 	return s
 }
@@ -169,9 +170,9 @@ func (c *compiler) expr(s *scope, d *ast.Directive, arg string, where bool) *pro
 }
 
 func (c *compiler) addExprError(v *ast.Value, arg string, err error) {
-	e, ok := err.(*exprError)
+	var e *exprError
 	switch {
-	case !ok:
+	case !errors.As(err, &e):
 		c.mistakes.add(valueAt(v), "%s: %s", arg, err)
 	case e.noted:
 	case strings.HasPrefix(e.msg, "unknown field ") && strings.Contains(e.msg, "; "):

@@ -29,6 +29,7 @@ type compiler struct {
 
 func newCompiler(doc *ast.SchemaDocument) *compiler {
 	c := &compiler{
+		file:          "schema",
 		doc:           doc,
 		types:         map[string]*ast.Definition{},
 		ownDirectives: map[string]bool{},

@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"slices"
@@ -21,7 +20,7 @@ func (t *Topology) String() string {
 // their topics, stores, scopes and changelogs, global tables, and the fields
 // that read. The error is w's.
 func (t *Topology) Describe(w io.Writer, app string) error {
-	b := bufio.NewWriter(w)
+	b := &strings.Builder{}
 	for i, s := range t.Subtopologies {
 		if i > 0 {
 			b.WriteByte('\n')
@@ -38,10 +37,11 @@ func (t *Topology) Describe(w io.Writer, app string) error {
 		r.describe(b)
 	}
 	fmt.Fprintf(b, "\nfingerprint %s\n", t.Fingerprint)
-	return b.Flush()
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
-func (s *Subtopology) describe(b *bufio.Writer, app string) {
+func (s *Subtopology) describe(b *strings.Builder, app string) {
 	fmt.Fprintf(b, "subtopology %s\n  reads topic %s\n", s.Name, s.TopicOf(app))
 	for _, source := range s.Sources {
 		source.describe(b)
@@ -58,7 +58,7 @@ func (s *Subtopology) describe(b *bufio.Writer, app string) {
 	}
 }
 
-func (s *Source) describe(b *bufio.Writer) {
+func (s *Source) describe(b *strings.Builder) {
 	time := "$timestamp"
 	if s.Time >= 0 {
 		time = s.Fields[s.Time].Name
@@ -97,12 +97,12 @@ func typeName(t view.Type, nonNull bool) string {
 	return t.String()
 }
 
-func (t *Table) describe(b *bufio.Writer) {
+func (t *Table) describe(b *strings.Builder) {
 	fmt.Fprintf(b, "\nglobal table\n  reads topic %s\n", t.Topic)
 	describeView(b, t.View)
 }
 
-func describeView(b *bufio.Writer, v *view.View) {
+func describeView(b *strings.Builder, v *view.View) {
 	fmt.Fprintf(b, "  %s\n    store %s, scope %s\n    key", v.Name, v.Store, v.Scope)
 	for i, k := range v.Keys {
 		if i > 0 {
@@ -119,7 +119,7 @@ func describeView(b *bufio.Writer, v *view.View) {
 	}
 }
 
-func (r *Read) describe(b *bufio.Writer) {
+func (r *Read) describe(b *strings.Builder) {
 	var args []string
 	for _, a := range r.Args {
 		args = append(args, a.Name)

@@ -29,20 +29,20 @@ var ErrOverflow = errors.New("the number exceeds 64 bits")
 // of a view.
 type scope struct {
 	what   string // "fields of Flight"
-	fields []name
+	fields []variable
 	hint   map[string]string // names that exist but may not be used here, and why
 	broken map[string]bool   // names that exist and are wrong: already noted
 }
 
-// name is one name of a scope; its place is the value's in the list that the
+// variable is one name of a scope; its place is the value's in the list that the
 // expression is evaluated over.
-type name struct {
+type variable struct {
 	name string
 	typ  view.Type // NoType: the place holds nothing that may be named
 }
 
 func (s *scope) find(n string) int {
-	return slices.IndexFunc(s.fields, func(f name) bool { return f.name == n && f.typ != view.NoType })
+	return slices.IndexFunc(s.fields, func(f variable) bool { return f.name == n && f.typ != view.NoType })
 }
 
 func (s *scope) names() string {

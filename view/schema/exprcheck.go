@@ -4,8 +4,6 @@ import (
 	"fmt"
 
 	"github.com/expr-lang/expr/ast"
-	"github.com/shopspring/decimal"
-
 	"github.com/streamgauge/streamgauge/view"
 )
 
@@ -16,9 +14,9 @@ type node struct {
 	eval     view.Expr
 	field    int // 1 + the place of a plain field; 0: anything else
 	constant bool
-	val      view.Value      // of a constant
-	exact    decimal.Decimal // of a number written with a point: what is written
-	written  bool            // exact holds
+	val      view.Value // of a constant
+	exact    view.Value // of a number written with a point: the Decimal that is written
+	written  bool       // exact holds
 }
 
 func (n *node) isNil() bool { return n.typ == view.NoType }
@@ -109,7 +107,7 @@ func (c *exprCompiler) float(n *ast.FloatNode) *node {
 	if loc.From < loc.To && loc.To <= len(c.source) {
 		v, err := view.ParseNumber(string(c.source[loc.From:loc.To]), view.Decimal)
 		if err == nil {
-			out.exact, out.written = v.Dec(), true
+			out.exact, out.written = v, true
 		}
 	}
 	return out
@@ -234,4 +232,4 @@ func converted(n *node, t view.Type) *node {
 }
 
 // asDecimal is a written number as the exact Decimal.
-func (n *node) asDecimal() *node { return constant(n.at, view.Decimal, view.OfDecimal(n.exact)) }
+func (n *node) asDecimal() *node { return constant(n.at, view.Decimal, n.exact) }

@@ -77,9 +77,10 @@ func numberAs(n *node, t view.Type) *node {
 	switch {
 	case n.written && t == view.Decimal:
 		return n.asDecimal()
-	case n.written && t == view.Long && n.exact.IsInteger() && n.exact.BigInt().IsInt64():
-		return integer(n.at, n.exact.IntPart())
 	case n.written && t == view.Long:
+		if whole, err := view.Convert(n.exact, t); err == nil {
+			return constant(n.at, t, whole)
+		}
 		return n.asDecimal()
 	case n.constant && n.typ.Kind() == view.IntKind && t == view.Float:
 		if f := float64(n.val.Int()); int64(f) == n.val.Int() && f < 1<<53 && f > -1<<53 {
@@ -91,15 +92,19 @@ func numberAs(n *node, t view.Type) *node {
 	return n
 }
 
-// order is the outcomes of a comparison for which an operator holds: a bit each
-// for less, equal and greater.
-type order uint8
+// order is what an operator makes of the outcomes of a comparison: less, equal
+// and greater.
+type order [3]view.Value
 
-func orderOf(op string) order {
-	return map[string]order{"<": 1, "==": 2, "<=": 3, ">": 4, "!=": 5, ">=": 6}[op]
+func orderOf(op string) *order {
+	less, equal, greater := strings.Contains(op, "<"), strings.Contains(op, "="), strings.Contains(op, ">")
+	if op == "!=" {
+		less, equal, greater = true, false, true
+	}
+	return &order{view.OfBool(less), view.OfBool(equal), view.OfBool(greater)}
 }
 
-func (o order) holds(c int) view.Value { return view.OfBool(o>>(c+1)&1 != 0) }
+func (o *order) holds(c int) view.Value { return o[c+1] }
 
 // compareEval compares two sides that comparable has brought together. Numbers
 // of one kind, times and texts are compared as they stand; only mixed kinds go
@@ -122,7 +127,7 @@ func compareEval(op string, l, r *node) view.Expr {
 }
 
 // compareField is the commonest of all, without copying the value.
-func compareField(o order, place int, want int64) view.Expr {
+func compareField(o *order, place int, want int64) view.Expr {
 	return func(values []view.Value) (view.Value, error) {
 		v := &values[place]
 		if v.IsNull() {
@@ -136,7 +141,7 @@ func compareField(o order, place int, want int64) view.Expr {
 func isFloat(n *node) bool { return n.typ == view.Float || n.typ == view.Int }
 
 // compareAs compares by what get takes out of a value.
-func compareAs[T any](o order, l, r *node, get func(view.Value) T, compare func(a, b T) int) view.Expr {
+func compareAs[T any](o *order, l, r *node, get func(view.Value) T, compare func(a, b T) int) view.Expr {
 	left, right := l.eval, r.eval
 	if r.constant && !r.val.IsNull() {
 		want := get(r.val)

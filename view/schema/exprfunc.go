@@ -41,9 +41,9 @@ func functions() []function {
 		{name: "upper", takes: isText, what: "a text", gives: view.String, apply: onText(strings.ToUpper)},
 		{name: "trim", takes: isText, what: "a text", gives: view.String, apply: onText(strings.TrimSpace)},
 		{name: "abs", takes: number, what: "a number", same: true, apply: absolute},
-		{name: "floor", takes: number, what: "a number", same: true, apply: rounding(math.Floor)},
-		{name: "ceil", takes: number, what: "a number", same: true, apply: rounding(math.Ceil)},
-		{name: "round", takes: number, what: "a number", same: true, apply: rounding(math.Round)},
+		{name: "floor", takes: number, what: "a number", same: true, apply: rounding(math.Floor, func(v view.Value) view.Value { return view.OfDecimal(v.Dec().Floor()) })},
+		{name: "ceil", takes: number, what: "a number", same: true, apply: rounding(math.Ceil, func(v view.Value) view.Value { return view.OfDecimal(v.Dec().Ceil()) })},
+		{name: "round", takes: number, what: "a number", same: true, apply: rounding(math.Round, func(v view.Value) view.Value { return view.OfDecimal(v.Dec().Round(0)) })},
 		{name: "int", takes: func(t view.Type) bool { return t.Numeric() || isText(t) }, what: "a number or a text", gives: view.Long, apply: toInt},
 		{name: "float", takes: func(t view.Type) bool { return t.Numeric() || isText(t) }, what: "a number or a text", gives: view.Float, apply: toFloat},
 		{name: "string", takes: func(t view.Type) bool { return t != view.NoType }, what: "a value", gives: view.String, apply: toText},
@@ -143,21 +143,13 @@ func absolute(v view.Value) (view.Value, error) {
 }
 
 // rounding leaves integers as they are.
-func rounding(f func(float64) float64) func(view.Value) (view.Value, error) {
-	half := f(0.5) // tells the three apart for Decimals
-	down := f(0.2)
+func rounding(float func(float64) float64, decimal func(view.Value) view.Value) func(view.Value) (view.Value, error) {
 	return func(v view.Value) (view.Value, error) {
 		switch v.Kind() {
 		case view.FloatKind:
-			return view.OfFloat(f(v.Float())), nil
+			return view.OfFloat(float(v.Float())), nil
 		case view.DecimalKind:
-			switch {
-			case half == 0:
-				return view.OfDecimal(v.Dec().Floor()), nil
-			case down == 1:
-				return view.OfDecimal(v.Dec().Ceil()), nil
-			}
-			return view.OfDecimal(v.Dec().Round(0)), nil
+			return decimal(v), nil
 		}
 		return v, nil
 	}

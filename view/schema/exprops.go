@@ -35,7 +35,7 @@ func (c *exprCompiler) unary(n *ast.UnaryNode) (*node, error) {
 	case "-":
 		if x.written {
 			out := constant(at, view.Float, view.OfFloat(-x.val.Float()))
-			out.exact, out.written = x.exact.Neg(), true
+			out.exact, out.written = view.OfDecimal(x.exact.Dec().Neg()), true
 			return out, nil
 		}
 		if x.typ.Numeric() || x.typ == view.Duration {

@@ -156,6 +156,9 @@ func directivesAt(p place) string {
 
 // homes describes the places that the directive is written on.
 func (d *directive) homes() string {
+	if slices.Contains(d.places, onType) {
+		return placeNames[onType]
+	}
 	var names []string
 	for _, p := range d.places {
 		names = append(names, placeNames[p])

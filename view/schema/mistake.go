@@ -89,8 +89,8 @@ func fromParser(name string, err error) Mistakes {
 		if file, ok := g.Extensions["file"].(string); ok {
 			m.File = file
 		}
-		if len(g.Locations) > 0 && g.Locations[0].Line > 0 {
-			m.Line, m.Column = g.Locations[0].Line, g.Locations[0].Column
+		if len(g.Locations) > 0 {
+			m.Line, m.Column = max(1, g.Locations[0].Line), max(1, g.Locations[0].Column)
 		}
 	}
 	return Mistakes{m}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/vektah/gqlparser/v2/ast"
@@ -124,7 +123,7 @@ func arguments(list ast.ArgumentDefinitionList) string {
 	args := make([]string, len(list))
 	for i, a := range list {
 		if a.Description != "" {
-			args[i] = strconv.Quote(a.Description) + " "
+			args[i] = (&ast.Value{Kind: ast.StringValue, Raw: a.Description}).String() + " "
 		}
 		args[i] += a.Name + ": " + a.Type.String()
 		if a.DefaultValue != nil {

@@ -74,7 +74,8 @@ func (c *compiler) siteOf(def *ast.Definition, f *ast.FieldDefinition) *readSite
 // directive was refused is not blamed twice.
 func (c *compiler) checkAnswered(def *ast.Definition, f *ast.FieldDefinition) {
 	for _, d := range f.Directives {
-		if _, read := ops[d.Name]; read || d.Name == "resolver" || slices.Contains(plannedDirectives, d.Name) {
+		unknown := findDirective(d.Name) == nil && !slices.Contains(standardDirectives, d.Name) && !c.ownDirectives[d.Name]
+		if _, read := ops[d.Name]; read || unknown || d.Name == "resolver" {
 			return
 		}
 	}

@@ -20,7 +20,7 @@ var optionTypes = map[string]string{
 	"zone": "String", "fill": "Fill", "every": "Duration",
 }
 
-// optionsOf are the fixed arguments that a read takes.
+// options are the fixed arguments that a read takes.
 func (s *readSite) options() []string {
 	var names []string
 	switch s.op {
@@ -71,7 +71,7 @@ func (c *compiler) readArguments(site *readSite, r *Read) {
 		i := row.view.Column(a.Name)
 		isKey := i >= 0 && slices.Contains(row.view.Keys, i)
 		switch {
-		case isKey && site.keyed():
+		case isKey && site.keyed() && !(site.op == Lookup && a.Type.Elem != nil):
 			c.keyArgument(site, r, a, i)
 		case isKey && site.op == Top:
 			c.mistakes.add(a.Position, "%s: confining @top by a key column is not supported yet; allowed: %s", a.Name, site.allowed())

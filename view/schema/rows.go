@@ -182,6 +182,7 @@ func (c *compiler) addKey(r *rowDef, def *columnDef) {
 		r.broken = true
 		return
 	}
+	c.checkKeyName(f)
 	col := view.Column{Name: f.Name, Type: def.typ, NonNull: f.Type.NonNull, Role: view.KeyRole}
 	if !def.typ.Keyable() {
 		c.mistakes.add(typeAt(f.Type), "%s is in by and cannot be %s; allowed: String, ID, Int, Long, Boolean, DateTime or Duration", f.Name, an(def.typ))
@@ -201,6 +202,14 @@ func (c *compiler) addKey(r *rowDef, def *columnDef) {
 		r.keys = append(r.keys, p)
 	}
 	r.view.Columns = append(r.view.Columns, col)
+}
+
+// checkKeyName refuses a key column that the fixed arguments of reads would
+// hide.
+func (c *compiler) checkKeyName(f *ast.FieldDefinition) {
+	if optionTypes[f.Name] != "" || f.Name == plannedOption {
+		c.mistakes.add(f.Position, "a key column cannot be named %s: reads have a fixed argument of that name", f.Name)
+	}
 }
 
 // keyProgram gives a key column's value from a record.

@@ -90,7 +90,8 @@ func (c *compiler) checkWrappers() {
 		checked[d.Name] = true
 		switch site.answer.shape {
 		case Wrapper:
-			c.checkFilled(d, map[string]string{"rows": "", "freshness": "Freshness!"})
+			list := site.answer.list
+			c.checkFilled(d, map[string]string{"rows": "[" + list.Elem.String() + "]!", "freshness": "Freshness!"})
 		case Connection:
 			edge := d.Fields.ForName("edges").Type.Name()
 			c.checkFilled(d, map[string]string{"edges": "[" + edge + "!]!", "pageInfo": "PageInfo!", "freshness": "Freshness!"})
@@ -101,8 +102,8 @@ func (c *compiler) checkWrappers() {
 	}
 }
 
-// checkFilled holds a type's fields against those that a read fills; "" is any
-// type.
+// checkFilled holds a type's fields against those that a read fills, by name
+// and type: all of them, and nothing else.
 func (c *compiler) checkFilled(d *ast.Definition, fields map[string]string) {
 	var names []string
 	for n := range fields {
@@ -115,8 +116,13 @@ func (c *compiler) checkFilled(d *ast.Definition, fields map[string]string) {
 		case !ok && f.Directives.ForName("resolver") != nil:
 		case !ok:
 			c.mistakes.add(f.Position, "%s is filled by a read, which has no %s; allowed: %s, or a field with @resolver", d.Name, f.Name, strings.Join(names, ", "))
-		case want != "" && f.Type.String() != want:
+		case f.Type.String() != want:
 			c.mistakes.add(typeAt(f.Type), "%s.%s must be %s", d.Name, f.Name, want)
+		}
+	}
+	for _, n := range names {
+		if d.Fields.ForName(n) == nil {
+			c.mistakes.add(d.Position, "%s needs the field %s: %s", d.Name, n, fields[n])
 		}
 	}
 }

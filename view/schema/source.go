@@ -42,7 +42,7 @@ func (c *compiler) addSourceField(s *sourceDef, f *ast.FieldDefinition) {
 		s.scope.broken[f.Name] = true
 	}
 	s.source.Fields = append(s.source.Fields, field)
-	s.scope.fields = append(s.scope.fields, name{f.Name, field.Type})
+	s.scope.fields = append(s.scope.fields, variable{f.Name, field.Type})
 }
 
 // recordField is a field of a record: its type and where it comes from.

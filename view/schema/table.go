@@ -76,6 +76,7 @@ func (c *compiler) addTableField(r *rowDef, f *ast.FieldDefinition, isKey bool) 
 	col := view.Column{Name: f.Name, Type: field.Type, NonNull: field.NonNull, Role: view.FieldRole}
 	if isKey {
 		col.Role = view.KeyRole
+		c.checkKeyName(f)
 		c.tableKeyField(r, f, role.dir, &field)
 	}
 	r.meaning[f.Name] = pathText(field.Path)

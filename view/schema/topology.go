@@ -70,7 +70,9 @@ type Repartition struct {
 	By     []view.Expr // over the source's fields, in key order
 	Types  []view.Type // of the key columns
 	// Required: a record with null in a column whose place is true is dropped
-	// and counted; where it is false, null is a group of its own.
+	// and counted: no view behind it lets that column be null. Where it is
+	// false, null is a group of its own for the views that allow it; the others
+	// drop it by their column's NonNull.
 	Required []bool
 	Format   view.KeyFormat
 	Carry    []int // the source's fields that the views downstream need
@@ -143,4 +145,34 @@ type Read struct {
 type KeyArg struct {
 	Name   string
 	Column int // index into View.Columns
+}
+
+// Ranking is the name of what a @top reads, as view.Ranking.Name gives it; ""
+// for any other read.
+func (r *Read) Ranking() string {
+	if r.Op != Top {
+		return ""
+	}
+	k := view.Ranking{By: r.View.Column(r.By), WhereText: r.Where}
+	return k.Name(r.View)
+}
+
+// View finds a view or a table by its GraphQL type; nil when there is none.
+func (t *Topology) View(name string) *view.View {
+	for _, v := range t.Views {
+		if v.Name == name {
+			return v
+		}
+	}
+	return nil
+}
+
+// ByStore finds a view or a table by its store's name; nil when there is none.
+func (t *Topology) ByStore(store string) *view.View {
+	for _, v := range t.Views {
+		if v.Store == store {
+			return v
+		}
+	}
+	return nil
 }

@@ -191,6 +191,12 @@ func (c *compiler) checkReference(t *ast.Type, input bool) {
 		return
 	}
 	if row := c.connectionRow(name); row != "" && !input {
+		for _, other := range []string{row + "Connection", row + "Edge"} {
+			if c.types[other] != nil {
+				c.mistakes.add(at, "%s is given only where %s is too; define both or neither", name, other)
+				return
+			}
+		}
 		c.needConnection(row)
 		return
 	}

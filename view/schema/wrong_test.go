@@ -26,7 +26,7 @@ func wrongCases(t *testing.T) []wrongCase {
 		if !ok {
 			t.Fatalf("section %q has no ---", name)
 		}
-		cases = append(cases, wrongCase{name, text + "\n", strings.TrimSuffix(want, "\n")})
+		cases = append(cases, wrongCase{name, text + "\n", strings.TrimRight(want, "\n")})
 	}
 	return cases
 }

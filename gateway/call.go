@@ -1,0 +1,166 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+	"github.com/streamgauge/streamgauge/view/read"
+)
+
+// gather has every piece answered: all that one instance holds in one call, at
+// most MaxCalls calls at once. Pieces whose route was out of date go again,
+// after newer routes or a short jittered wait, until the deadline.
+func (g *Gateway) gather(ctx context.Context, pieces []*piece) {
+	wait := 20 * time.Millisecond
+	for open := pieces; len(open) > 0; {
+		routes, newer := g.cfg.Routes.Routes()
+		calls := make(map[string][]*piece)
+		for _, pc := range open {
+			pc.tried++
+			if owner := g.owner(routes, pc); owner != "" {
+				calls[owner] = append(calls[owner], pc)
+			} else {
+				pc.fail(&read.Error{Code: read.Rebalancing, Message: "no instance holds the partition at the moment", RetryAfter: time.Second})
+			}
+		}
+		g.callAll(ctx, routes, calls)
+		open = again(open)
+		if len(open) == 0 || !g.pause(ctx, newer, wait) {
+			return
+		}
+		wait = min(2*wait, 250*time.Millisecond)
+	}
+}
+
+// again are the pieces that another attempt may answer.
+func again(pieces []*piece) []*piece {
+	var open []*piece
+	for _, pc := range pieces {
+		if pc.answer.Err != nil && pc.answer.Err.Code.Retry() {
+			open = append(open, pc)
+		}
+	}
+	return open
+}
+
+// pause waits for newer routes, or as long as said, jittered; false when the
+// deadline would pass meanwhile.
+func (g *Gateway) pause(ctx context.Context, newer <-chan struct{}, wait time.Duration) bool {
+	wait = wait/2 + rand.N(wait)
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < 2*wait {
+		return false
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-newer:
+		return true
+	case <-t.C:
+		return true
+	}
+}
+
+// owner is the instance to ask for a piece; "" when none is known.
+func (g *Gateway) owner(routes *read.Routes, pc *piece) string {
+	if pc.view.Global {
+		if g.cfg.Local != nil {
+			return g.cfg.LocalID
+		}
+		return anyInstance(routes, pc.tried)
+	}
+	copies := routes.Copies[pc.view.Subtopology]
+	if int(pc.req.Partition) >= len(copies) || len(copies[pc.req.Partition]) == 0 {
+		return ""
+	}
+	return copies[pc.req.Partition][0].Instance
+}
+
+// anyInstance picks one of all, another with each try.
+func anyInstance(routes *read.Routes, try int) string {
+	if len(routes.Instances) == 0 {
+		return ""
+	}
+	n := try % len(routes.Instances)
+	for id := range routes.Instances {
+		if n--; n < 0 {
+			return id
+		}
+	}
+	return ""
+}
+
+func (g *Gateway) callAll(ctx context.Context, routes *read.Routes, calls map[string][]*piece) {
+	slots := make(chan struct{}, g.cfg.MaxCalls)
+	var wg sync.WaitGroup
+	for id, pieces := range calls {
+		if len(calls) == 1 {
+			g.call(ctx, routes, id, pieces)
+			return
+		}
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			g.call(ctx, routes, id, pieces)
+		})
+	}
+	wg.Wait()
+}
+
+// call asks one instance for all of its pieces.
+func (g *Gateway) call(ctx context.Context, routes *read.Routes, id string, pieces []*piece) {
+	requests := make([]*read.Request, len(pieces))
+	for i, pc := range pieces {
+		requests[i] = pc.req
+	}
+	ctx, cancel := context.WithTimeout(ctx, g.cfg.CallTime)
+	defer cancel()
+	answers, err := g.ask(ctx, routes, id, requests)
+	for i, pc := range pieces {
+		switch {
+		case err != nil:
+			pc.fail(err)
+		case i >= len(answers) || answers[i] == nil:
+			pc.fail(&read.Error{Code: read.Internal, Message: "an instance left a request unanswered"})
+		default:
+			pc.answer = answers[i]
+		}
+	}
+}
+
+func (pc *piece) fail(e *read.Error) {
+	pc.answer = &read.Answer{Err: e, Part: read.Part{Partition: pc.req.Partition, Err: e}}
+}
+
+func (g *Gateway) ask(ctx context.Context, routes *read.Routes, id string, requests []*read.Request) ([]*read.Answer, *read.Error) {
+	if id == g.cfg.LocalID && g.cfg.Local != nil {
+		answers, err := g.cfg.Local.Read(ctx, requests)
+		return answers, callError(ctx, err)
+	}
+	p, err := g.peers.get(routes, id)
+	if err != nil {
+		return nil, &read.Error{Code: read.Unavailable, Cause: err, RetryAfter: time.Second}
+	}
+	began := time.Now()
+	answers, err := p.breaker.Execute(func() ([]*read.Answer, error) { return p.instance.Read(ctx, requests) })
+	g.metrics.callSeconds.Observe(time.Since(began).Seconds())
+	return answers, callError(ctx, err)
+}
+
+// callError says what became of a call that no answer came from.
+func callError(ctx context.Context, err error) *read.Error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, gobreaker.ErrOpenState), errors.Is(err, gobreaker.ErrTooManyRequests):
+		return &read.Error{Code: read.CircuitOpen, Message: "an instance has failed too often lately", RetryAfter: time.Second}
+	case errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:
+		return &read.Error{Code: read.Timeout, Cause: err}
+	}
+	return &read.Error{Code: read.Unavailable, Cause: err, Message: "an instance is not reached", RetryAfter: time.Second}
+}

@@ -1,0 +1,104 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+	"github.com/streamgauge/streamgauge/view/read"
+)
+
+// peers keeps one connection, with its breaker, to each other instance. Safe
+// for concurrent use.
+type peers struct {
+	g *Gateway
+
+	mu     sync.Mutex // guards the following
+	known  map[string]*peer
+	closed bool
+}
+
+// peer is another instance, at one address.
+type peer struct {
+	addr     string
+	instance Peer
+	breaker  *gobreaker.CircuitBreaker[[]*read.Answer]
+}
+
+func newPeers(g *Gateway) *peers { return &peers{g: g, known: make(map[string]*peer)} }
+
+var errGatewayClosed = errors.New("the gateway is closed")
+
+// get finds the peer, and connects anew to one whose address has changed.
+// Connections to instances that are no longer in the routes are closed.
+func (p *peers) get(routes *read.Routes, id string) (*peer, error) {
+	at, ok := routes.Instances[id]
+	if !ok {
+		return nil, fmt.Errorf("no address of instance %s", id)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, errGatewayClosed
+	}
+	if known := p.known[id]; known != nil && known.addr == at.Addr {
+		return known, nil
+	}
+	for old, known := range p.known {
+		if now, ok := routes.Instances[old]; !ok || now.Addr != known.addr {
+			p.drop(old)
+		}
+	}
+	instance, err := p.g.cfg.Dial(at)
+	if err != nil {
+		return nil, fmt.Errorf("dial instance %s at %s: %w", id, at.Addr, err)
+	}
+	fresh := &peer{addr: at.Addr, instance: instance, breaker: p.newBreaker(id)}
+	p.known[id] = fresh
+	return fresh, nil
+}
+
+// newBreaker opens after five failures in a row and tries again after a second.
+func (p *peers) newBreaker(id string) *gobreaker.CircuitBreaker[[]*read.Answer] {
+	return gobreaker.NewCircuitBreaker[[]*read.Answer](gobreaker.Settings{
+		Name:        id,
+		MaxRequests: 1,
+		Timeout:     time.Second,
+		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= 5 },
+		OnStateChange: func(name string, from, to gobreaker.State) {
+			p.g.log.Info("circuit breaker", "host", name, "from", from.String(), "to", to.String())
+			p.g.metrics.breaker.WithLabelValues(name).Set(float64(to))
+		},
+	})
+}
+
+func (p *peers) drop(id string) {
+	if err := p.known[id].instance.Close(); err != nil {
+		p.g.log.Debug("connection not closed cleanly", "host", id, "err", err)
+	}
+	p.g.metrics.breaker.DeleteLabelValues(id)
+	delete(p.known, id)
+}
+
+func (p *peers) close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for id := range p.known {
+		p.drop(id)
+	}
+	return nil
+}
+
+// Breakers tells the state of each peer's circuit breaker, by instance.
+func (g *Gateway) Breakers() map[string]string {
+	g.peers.mu.Lock()
+	defer g.peers.mu.Unlock()
+	states := make(map[string]string, len(g.peers.known))
+	for id, p := range g.peers.known {
+		states[id] = p.breaker.State().String()
+	}
+	return states
+}

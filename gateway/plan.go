@@ -1,0 +1,143 @@
+package gateway
+
+import (
+	"context"
+	"time"
+
+	"github.com/streamgauge/streamgauge/view"
+	"github.com/streamgauge/streamgauge/view/read"
+)
+
+// plan is one query, split by partition.
+type plan struct {
+	view   *view.View
+	query  *read.Query
+	pieces []*piece
+}
+
+// piece is one partition's share of a query, on its way to an answer.
+type piece struct {
+	view   *view.View
+	req    *read.Request
+	places []int // of a Get or Fetch: the places of req.Keys in the query's Keys
+	answer *read.Answer
+	tried  int
+}
+
+// plan checks a query and splits it. Partitions are those of the broker, never
+// of what happens to be assigned.
+func (g *Gateway) plan(ctx context.Context, q *read.Query) (*plan, error) {
+	v := g.views[q.Store]
+	if v == nil {
+		return nil, read.Errorf(read.UnknownStore, "no store %q", q.Store)
+	}
+	if err := g.cfg.Allow(ctx, v); err != nil {
+		return nil, err
+	}
+	if err := g.check(v, q); err != nil {
+		return nil, err
+	}
+	n := int32(1)
+	if !v.Global {
+		var err error
+		if n, err = g.partitions(ctx, v); err != nil {
+			return nil, err
+		}
+	}
+	timed, err := absolute(q, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{view: v, query: timed}
+	if q.Op == read.Get || q.Op == read.Fetch {
+		p.byKey(n)
+	} else {
+		for part := range n {
+			p.pieces = append(p.pieces, &piece{view: v, req: &read.Request{Query: *timed, Partition: part}})
+		}
+	}
+	return p, nil
+}
+
+// check refuses what makes no sense or asks for too much.
+func (g *Gateway) check(v *view.View, q *read.Query) error {
+	if len(q.Keys) > g.cfg.MaxKeys {
+		return read.Errorf(read.TooLarge, "%d keys, the limit is %d", len(q.Keys), g.cfg.MaxKeys)
+	}
+	for _, k := range q.Keys {
+		if len(k) != len(v.Keys) {
+			return read.Errorf(read.BadInput, "a key of %s has %d columns", v.Name, len(v.Keys))
+		}
+	}
+	if q.Op != read.Range && q.Op != read.Top {
+		return nil
+	}
+	switch {
+	case q.First < 0:
+		return read.Errorf(read.BadInput, "first must not be negative")
+	case q.First > g.cfg.MaxFirst:
+		return read.Errorf(read.TooLarge, "first is %d, the limit is %d", q.First, g.cfg.MaxFirst)
+	}
+	return nil
+}
+
+// partitions is the broker's count for a view, as soon as it is known.
+func (g *Gateway) partitions(ctx context.Context, v *view.View) (int32, error) {
+	for {
+		routes, newer := g.cfg.Routes.Routes()
+		if n := routes.Partitions[v.Subtopology]; n > 0 {
+			return n, nil
+		}
+		select {
+		case <-ctx.Done():
+			return 0, &read.Error{Code: read.Rebalancing, Message: "no instance has joined yet", RetryAfter: time.Second}
+		case <-newer:
+		}
+	}
+}
+
+// absolute turns a time relative to now into bounds.
+func absolute(q *read.Query, now time.Time) (*read.Query, error) {
+	t := q.Time
+	switch {
+	case t.Last < 0 || t.Step < 0:
+		return nil, read.Errorf(read.BadInput, "last and step must not be negative")
+	case t.Last > 0 && (t.HasFrom || t.HasTo):
+		return nil, read.Errorf(read.BadInput, "last goes without from and to")
+	case t.HasFrom && t.HasTo && t.From > t.To:
+		return nil, read.Errorf(read.BadInput, "from is after to")
+	}
+	ms := now.UnixMilli()
+	if t.Last > 0 {
+		t.HasFrom, t.From = true, ms-t.Last
+	}
+	if !t.HasTo {
+		t.To = max(ms, t.From)
+	}
+	t.Last = 0
+	c := *q
+	c.Time = t
+	return &c, nil
+}
+
+// byKey sends each key to its partition, all keys of a partition together.
+func (p *plan) byKey(n int32) {
+	parts := make(map[int32]*piece)
+	var b []byte
+	for i, k := range p.query.Keys {
+		part := int32(0)
+		if !p.view.Global {
+			b = view.AppendPartitionBytes(b[:0], p.view.KeyFormat, k)
+			part = p.view.Partitioner.Of(b, n)
+		}
+		pc := parts[part]
+		if pc == nil {
+			pc = &piece{view: p.view, req: &read.Request{Query: *p.query, Partition: part}}
+			pc.req.Keys = nil
+			parts[part] = pc
+			p.pieces = append(p.pieces, pc)
+		}
+		pc.req.Keys = append(pc.req.Keys, k)
+		pc.places = append(pc.places, i)
+	}
+}

@@ -1,0 +1,232 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/streamgauge/streamgauge/view"
+	"github.com/streamgauge/streamgauge/view/read"
+)
+
+const (
+	// sayAfter is when a watch that cannot read says so, with its last rows.
+	sayAfter = 3 * time.Second
+	// giveUpAfter ends a watch that never got a first answer.
+	giveUpAfter = 30 * time.Second
+)
+
+// Watch sends the query's answer, then each newer one. Registration comes
+// before the first read, so nothing falls between; what is sent is always the
+// newest there is, however slow the reader; and no partition ever goes back.
+func (g *Gateway) Watch(ctx context.Context, q *read.Query, every time.Duration) (<-chan read.Update, error) {
+	p, err := g.plan(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	w := newWatcher()
+	release := g.mux.add(w, interestsOf(p), p.view.Subtopology)
+	out := make(chan read.Update)
+	watch := &watch{g: g, query: q, watcher: w, out: out, every: max(every, g.cfg.MinEvery), seen: make(map[part]uint64)}
+	g.metrics.watches.Inc()
+	go func() {
+		defer g.metrics.watches.Dec()
+		defer close(out)
+		defer release()
+		watch.run(ctx, p.view)
+	}()
+	return out, nil
+}
+
+// interestsOf are the partitions, and where they are known the keys, that a
+// query's answer depends on.
+func interestsOf(p *plan) []read.Interest {
+	wants := make([]read.Interest, 0, len(p.pieces))
+	for _, pc := range p.pieces {
+		in := read.Interest{Store: p.view.Store, Partition: pc.req.Partition}
+		for _, k := range pc.req.Keys {
+			in.Keys = append(in.Keys, view.AppendKeys(nil, k))
+		}
+		slices.SortFunc(in.Keys, bytes.Compare)
+		if in.Keys == nil && len(p.query.Prefix) > 0 {
+			in.Prefix = view.AppendKeys(nil, p.query.Prefix)
+		}
+		wants = append(wants, in)
+	}
+	return wants
+}
+
+// part is a partition of an incarnation.
+type part struct {
+	incarnation [16]byte
+	partition   int32
+}
+
+// watch is one watch under way.
+type watch struct {
+	g       *Gateway
+	query   *read.Query
+	watcher *watcher
+	out     chan<- read.Update
+	every   time.Duration
+
+	seen map[part]uint64 // newest seq sent
+	last *read.Result
+	sent time.Time
+}
+
+func (w *watch) run(ctx context.Context, v *view.View) {
+	var tick <-chan time.Time
+	if w.query.Time.Last > 0 {
+		t := time.NewTicker(max(time.Second, time.Duration(tickOf(v, w.query))*time.Millisecond))
+		defer t.Stop()
+		tick = t.C
+	}
+	for {
+		update, ok := w.read(ctx)
+		if !ok || !w.send(ctx, update) || update.Err != nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.watcher.dirty:
+		case <-tick:
+		}
+		// Events that come close together are one.
+		if wait := w.every - time.Since(w.sent); wait > 0 && !sleep(ctx, wait) {
+			return
+		}
+		w.undirty()
+	}
+}
+
+func (w *watch) undirty() {
+	select {
+	case <-w.watcher.dirty:
+	default:
+	}
+}
+
+// tickOf is how often a time relative to now moves on, in milliseconds.
+func tickOf(v *view.View, q *read.Query) int64 {
+	step := q.Time.Step
+	if v.Window != nil {
+		step = max(step, v.Window.Size)
+	}
+	return min(step, 60_000)
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// read gets an answer that is no older than what was sent. While none is to be
+// had it goes on trying, and after a while says so with the last rows.
+func (w *watch) read(ctx context.Context) (read.Update, bool) {
+	began := time.Now()
+	wait := 20 * time.Millisecond
+	for {
+		results, errs := w.g.Read(ctx, []*read.Query{w.query})
+		if ctx.Err() != nil {
+			return read.Update{}, false
+		}
+		r, err := results[0], errs[0]
+		switch {
+		case err == nil && !w.older(r):
+			return read.Update{Result: r}, true
+		case err != nil && !lasting(err):
+			return read.Update{Err: err}, true
+		}
+		if w.last != nil && time.Since(began) > sayAfter {
+			return read.Update{Result: w.stale(r, err)}, true
+		}
+		if w.last == nil && time.Since(began) > giveUpAfter {
+			return read.Update{Err: err}, true
+		}
+		if !sleep(ctx, wait) {
+			return read.Update{}, false
+		}
+		wait = min(2*wait, 250*time.Millisecond)
+	}
+}
+
+// lasting says whether an error may pass, so that a watch outlives it.
+func lasting(err error) bool {
+	c := read.AsError(err).Code
+	return c.Retry() || c == read.Timeout
+}
+
+// older says whether some partition's answer is older than what was sent.
+func (w *watch) older(r *read.Result) bool {
+	for i := range r.Parts {
+		p := &r.Parts[i]
+		if p.Err == nil && p.Seq < w.seen[part{p.Incarnation, p.Partition}] {
+			return true
+		}
+	}
+	return false
+}
+
+// stale is the last answer, saying of its partitions why nothing newer comes.
+func (w *watch) stale(r *read.Result, err error) *read.Result {
+	c := *w.last
+	c.Parts = slices.Clone(c.Parts)
+	reason := read.Errorf(read.Unavailable, "no newer state is to be had at the moment")
+	if err != nil {
+		reason = read.AsError(err)
+	}
+	for i := range c.Parts {
+		if r == nil || err != nil {
+			c.Parts[i].Err = reason
+		}
+	}
+	w.watcher.mark() // and try on
+	return &c
+}
+
+// send hands an update to the reader. One that takes its time gets the newest
+// instead: what waits is read again when something changes.
+func (w *watch) send(ctx context.Context, u read.Update) bool {
+	for wait := w.every; ; wait = min(2*wait, 2*time.Second) {
+		select {
+		case <-ctx.Done():
+			return false
+		case w.out <- u:
+			w.sent = time.Now()
+			w.note(u.Result)
+			return true
+		case <-w.watcher.dirty:
+		}
+		if !sleep(ctx, wait) {
+			return false
+		}
+		w.undirty()
+		newer, ok := w.read(ctx)
+		if !ok {
+			return false
+		}
+		u = newer
+	}
+}
+
+func (w *watch) note(r *read.Result) {
+	if r == nil {
+		return
+	}
+	w.last = r
+	for i := range r.Parts {
+		if p := &r.Parts[i]; p.Err == nil {
+			k := part{p.Incarnation, p.Partition}
+			w.seen[k] = max(w.seen[k], p.Seq)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package resolve
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/streamgauge/streamgauge/view/read"
+)
+
+// batchWait is how long the reads of an operation wait for its other root
+// fields: those whose arguments do not do never come.
+const batchWait = time.Millisecond
+
+// Batching views collect the reads of one operation's root fields and send them
+// together, so that they travel as one request an instance. Nested reads are
+// batched by their list already.
+type batching struct {
+	read.Views
+	isRead func(field string) bool
+}
+
+// Batch makes views that collect. isRead tells the root fields that read views.
+func Batch(v read.Views, isRead func(field string) bool) read.Views {
+	return &batching{Views: v, isRead: isRead}
+}
+
+type batchKey struct{}
+
+// batch is the reads of one operation under way.
+type batch struct {
+	mu      sync.Mutex // guards the following
+	expect  int        // root reads that may still come
+	queries []*read.Query
+	results []*read.Result
+	errs    []error
+	sent    bool
+	done    chan struct{}
+}
+
+// BeginOperation prepares a context for one operation.
+func BeginOperation(ctx context.Context) context.Context {
+	return context.WithValue(Collect(ctx), batchKey{}, &batch{done: make(chan struct{})})
+}
+
+// Read sends a root field's query together with its siblings'.
+func (b *batching) Read(ctx context.Context, queries []*read.Query) ([]*read.Result, []error) {
+	op, _ := ctx.Value(batchKey{}).(*batch)
+	fc := graphql.GetFieldContext(ctx)
+	if op == nil || len(queries) != 1 || fc == nil || fc.Object != "Query" {
+		return b.Views.Read(ctx, queries)
+	}
+	at, lead, alone := op.join(ctx, queries[0], b.isRead)
+	if alone {
+		return b.Views.Read(ctx, queries)
+	}
+	if lead {
+		op.send(ctx, b.Views)
+	}
+	select {
+	case <-op.done:
+	case <-time.After(batchWait):
+		op.send(ctx, b.Views)
+		<-op.done
+	}
+	return op.results[at : at+1], op.errs[at : at+1]
+}
+
+// join adds a query; lead says that it was the last one expected, alone that it
+// is to go by itself.
+func (o *batch) join(ctx context.Context, q *read.Query, isRead func(string) bool) (at int, lead, alone bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.sent {
+		return 0, false, true
+	}
+	if len(o.queries) == 0 {
+		if o.expect = rootReads(ctx, isRead); o.expect <= 1 {
+			o.sent = true
+			return 0, false, true
+		}
+	}
+	o.queries = append(o.queries, q)
+	o.expect--
+	return len(o.queries) - 1, o.expect == 0, false
+}
+
+func rootReads(ctx context.Context, isRead func(string) bool) int {
+	op := graphql.GetOperationContext(ctx)
+	n := 0
+	for _, f := range graphql.CollectFields(op, op.Operation.SelectionSet, []string{"Query"}) {
+		if isRead(f.Name) {
+			n++
+		}
+	}
+	return n
+}
+
+// send asks for everything that has joined; once.
+func (o *batch) send(ctx context.Context, v read.Views) {
+	o.mu.Lock()
+	if o.sent {
+		o.mu.Unlock()
+		return
+	}
+	o.sent = true
+	queries := o.queries
+	o.mu.Unlock()
+	o.results, o.errs = v.Read(ctx, queries)
+	close(o.done)
+}

@@ -1,0 +1,103 @@
+package resolve
+
+import (
+	"context"
+	"sync"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/streamgauge/streamgauge/view/read"
+)
+
+// Freshness is how an answer stands.
+type Freshness struct {
+	AsOf    *DateTime           `json:"asOf,omitempty"`
+	Lag     int64               `json:"lag"`
+	Standby bool                `json:"standby"`
+	Partial bool                `json:"partial"`
+	Missing []*MissingPartition `json:"missing"`
+	Token   string              `json:"token"`
+}
+
+// MissingPartition is a partition that did not answer.
+type MissingPartition struct {
+	Partition int    `json:"partition"`
+	Reason    string `json:"reason"`
+}
+
+// PageInfo is where a page stands among the others.
+type PageInfo struct {
+	HasNextPage     bool    `json:"hasNextPage"`
+	HasPreviousPage bool    `json:"hasPreviousPage"`
+	StartCursor     *string `json:"startCursor,omitempty"`
+	EndCursor       *string `json:"endCursor,omitempty"`
+}
+
+// FreshnessOf sums up the parts of an answer.
+func FreshnessOf(parts []read.Part) *Freshness {
+	f := read.FreshnessOf(parts)
+	out := &Freshness{Lag: f.Lag, Standby: f.Standby, Partial: f.Partial(), Missing: []*MissingPartition{}, Token: f.Token}
+	if f.AsOf != 0 {
+		t := DateTime(f.AsOf)
+		out.AsOf = &t
+	}
+	for _, m := range f.Missing {
+		out.Missing = append(out.Missing, &MissingPartition{Partition: int(m.Partition), Reason: m.Reason})
+	}
+	return out
+}
+
+// RowFreshness is the freshness of one row: its partition's.
+func RowFreshness(parts []read.Part, partition int32) *Freshness {
+	for i := range parts {
+		if parts[i].Partition == partition {
+			return FreshnessOf(parts[i : i+1])
+		}
+	}
+	return FreshnessOf(nil)
+}
+
+// collector keeps the freshness of one operation's reads by response path, for
+// the extensions. Safe for concurrent use.
+type collector struct {
+	mu    sync.Mutex // guards views
+	views map[string]*Freshness
+}
+
+type collectorKey struct{}
+
+// Collect prepares a context to note the freshness of the reads below it.
+func Collect(ctx context.Context) context.Context {
+	return context.WithValue(ctx, collectorKey{}, &collector{})
+}
+
+// Collected is what was noted, by response path; nil when nothing was.
+func Collected(ctx context.Context) map[string]any {
+	c, _ := ctx.Value(collectorKey{}).(*collector)
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.views) == 0 {
+		return nil
+	}
+	views := c.views
+	c.views = nil
+	return map[string]any{"views": views}
+}
+
+// note keeps the freshness of the field that ctx resolves.
+func note(ctx context.Context, parts []read.Part) {
+	c, _ := ctx.Value(collectorKey{}).(*collector)
+	if c == nil {
+		return
+	}
+	path := graphql.GetPath(ctx).String()
+	f := FreshnessOf(parts)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.views == nil {
+		c.views = make(map[string]*Freshness)
+	}
+	c.views[path] = f
+}

@@ -1,0 +1,237 @@
+package resolve
+
+import (
+	"context"
+	"encoding/base64"
+
+	"github.com/streamgauge/streamgauge/view"
+	"github.com/streamgauge/streamgauge/view/read"
+)
+
+// Make turns a row into a type of the schema. parts are those of the answer.
+type Make[T any] func(row *read.Row, parts []read.Part) *T
+
+// Options are the arguments that fields share; nil: not given.
+type Options struct {
+	First    *int
+	After    *string
+	Prefix   *string
+	Reverse  *bool
+	From, To *DateTime
+	Last     *Duration
+	Step     *Duration
+	Zone     *string
+	Fill     *Fill
+	Every    *Duration
+}
+
+// defaultFirst is the length of a page or a ranking that nobody gave.
+const defaultFirst = 50
+
+func (o *Options) time() read.Time {
+	var t read.Time
+	if o.From != nil {
+		t.HasFrom, t.From = true, int64(*o.From)
+	}
+	if o.To != nil {
+		t.HasTo, t.To = true, int64(*o.To)
+	}
+	t.Last, t.Step = int64(deref(o.Last)), int64(deref(o.Step))
+	t.Zone, t.Fill = deref(o.Zone), view.Fill(deref(o.Fill))
+	return t
+}
+
+func (o *Options) first() int {
+	if o.First == nil {
+		return defaultFirst
+	}
+	return *o.First
+}
+
+func deref[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}
+
+// Query builders, one a kind of read; subscriptions use them too.
+
+// LookupQuery asks for the row of a key.
+func LookupQuery(store string, keys ...[]view.Value) *read.Query {
+	return &read.Query{Store: store, Op: read.Get, Keys: keys}
+}
+
+// WindowsQuery asks for a key's windows; merge makes one row of them.
+func WindowsQuery(store string, merge bool, o *Options, keys ...[]view.Value) *read.Query {
+	return &read.Query{Store: store, Op: read.Fetch, Keys: keys, Time: o.time(), Merge: merge}
+}
+
+// RangeQuery asks for a page in key order.
+func RangeQuery(store string, o *Options, prefix ...view.Value) (*read.Query, error) {
+	q := &read.Query{Store: store, Op: read.Range, Prefix: prefix, First: o.first(), Reverse: deref(o.Reverse)}
+	if o.Prefix != nil {
+		q.HasText, q.Text = true, *o.Prefix
+	}
+	if o.After != nil {
+		key, err := decodeCursor(*o.After)
+		if err != nil {
+			return nil, err
+		}
+		q.After = key
+	}
+	return q, nil
+}
+
+// TopQuery asks for the largest rows by a ranking.
+func TopQuery(store, ranking string, o *Options, prefix ...view.Value) *read.Query {
+	return &read.Query{Store: store, Op: read.Top, Ranking: ranking, Prefix: prefix, First: o.first(), Time: o.time()}
+}
+
+// SizeQuery asks for the number of keys.
+func SizeQuery(store string, prefix ...view.Value) *read.Query {
+	return &read.Query{Store: store, Op: read.Size, Prefix: prefix}
+}
+
+// ask reads one query for the field that ctx resolves.
+func ask(ctx context.Context, v read.Views, q *read.Query) (*read.Result, error) {
+	results, errs := v.Read(ctx, []*read.Query{q})
+	if errs[0] != nil {
+		return nil, errs[0]
+	}
+	note(ctx, results[0].Parts)
+	return results[0], nil
+}
+
+// One answers a lookup: the row, or nil.
+func One[T any](ctx context.Context, v read.Views, q *read.Query, make Make[T]) (*T, error) {
+	r, err := ask(ctx, v, q)
+	if err != nil {
+		return nil, err
+	}
+	return oneOf(r, make), nil
+}
+
+func oneOf[T any](r *read.Result, make Make[T]) *T {
+	rows := r.Rows
+	if r.Series != nil {
+		rows = r.Series[0]
+	}
+	if len(rows) == 0 || rows[0] == nil {
+		return nil
+	}
+	return make(rows[0], r.Parts)
+}
+
+// List answers with rows: of many keys (nil where one is missing), of a key's
+// windows, of a ranking.
+func List[T any](ctx context.Context, v read.Views, q *read.Query, make Make[T]) ([]*T, error) {
+	r, err := ask(ctx, v, q)
+	if err != nil {
+		return nil, err
+	}
+	return listOf(r, make), nil
+}
+
+func listOf[T any](r *read.Result, make Make[T]) []*T {
+	rows := r.Rows
+	if r.Series != nil {
+		rows = r.Series[0]
+	}
+	return makeAll(rows, r.Parts, make)
+}
+
+func makeAll[T any](rows []*read.Row, parts []read.Part, f Make[T]) []*T {
+	out := make([]*T, len(rows))
+	for i, row := range rows {
+		if row != nil {
+			out[i] = f(row, parts)
+		}
+	}
+	return out
+}
+
+// Rows answers with rows and how they stand.
+func Rows[T any](ctx context.Context, v read.Views, q *read.Query, make Make[T]) ([]*T, *Freshness, error) {
+	r, err := ask(ctx, v, q)
+	if err != nil {
+		return nil, nil, err
+	}
+	return listOf(r, make), FreshnessOf(r.Parts), nil
+}
+
+// Page is a page of rows, each with its cursor.
+type Page[T any] struct {
+	Nodes     []*T
+	Cursors   []string
+	Info      *PageInfo
+	Freshness *Freshness
+}
+
+// Pages answers with a page.
+func Pages[T any](ctx context.Context, v read.Views, q *read.Query, make Make[T]) (*Page[T], error) {
+	r, err := ask(ctx, v, q)
+	if err != nil {
+		return nil, err
+	}
+	return pageOf(r, q, make), nil
+}
+
+func pageOf[T any](r *read.Result, q *read.Query, make Make[T]) *Page[T] {
+	p := &Page[T]{
+		Nodes: makeAll(r.Rows, r.Parts, make), Freshness: FreshnessOf(r.Parts),
+		Info: &PageInfo{HasNextPage: r.More, HasPreviousPage: q.After != nil},
+	}
+	for _, row := range r.Rows {
+		p.Cursors = append(p.Cursors, encodeCursor(row.Key))
+	}
+	if n := len(p.Cursors); n > 0 {
+		p.Info.StartCursor, p.Info.EndCursor = &p.Cursors[0], &p.Cursors[n-1]
+	}
+	return p
+}
+
+// Count answers with a number.
+func Count(ctx context.Context, v read.Views, q *read.Query) (*int64, error) {
+	r, err := ask(ctx, v, q)
+	if err != nil {
+		return nil, err
+	}
+	return &r.Count, nil
+}
+
+const cursorVersion = 1
+
+func encodeCursor(key []byte) string {
+	return base64.RawURLEncoding.EncodeToString(append([]byte{cursorVersion}, key...))
+}
+
+func decodeCursor(s string) ([]byte, error) {
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	if err != nil || len(b) == 0 || b[0] != cursorVersion {
+		return nil, read.Errorf(read.BadInput, "after is no cursor of this field")
+	}
+	return b[1:], nil
+}
+
+// maxCounted bounds what a list counts for in an operation's complexity; what
+// it may return is bounded elsewhere.
+const maxCounted = 1000
+
+// RowCount is what a page or a ranking counts for.
+func RowCount(o *Options) int { return min(max(o.first(), 1), maxCounted) }
+
+// WindowCount is what a series counts for: the steps in the time asked for, over
+// windows of size kept for retain, in milliseconds.
+func WindowCount(size, retain int64, o *Options) int {
+	span := retain
+	switch {
+	case o.Last != nil:
+		span = int64(*o.Last)
+	case o.From != nil && o.To != nil:
+		span = int64(*o.To) - int64(*o.From)
+	}
+	step := max(size, int64(deref(o.Step)))
+	return int(min(max(min(span, retain)/step, 1), maxCounted))
+}

@@ -1,0 +1,125 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/streamgauge/streamgauge/view/read"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/status"
+)
+
+const (
+	serviceName = "streamgauge.Instance"
+	readMethod  = "/" + serviceName + "/Read"
+	watchMethod = "/" + serviceName + "/Watch"
+)
+
+// maxMessage bounds a message in bytes, both ways.
+const maxMessage = 64 << 20
+
+// frame is a message as bytes; the codec passes it through.
+type frame struct{ b []byte }
+
+// codec leaves the encoding to this package.
+type codec struct{}
+
+var _ encoding.Codec = codec{}
+
+func (codec) Name() string { return "streamgauge" }
+
+func (codec) Marshal(v any) ([]byte, error) {
+	f, ok := v.(*frame)
+	if !ok {
+		return nil, fmt.Errorf("a message of type %T", v)
+	}
+	return f.b, nil
+}
+
+func (codec) Unmarshal(b []byte, v any) error {
+	f, ok := v.(*frame)
+	if !ok {
+		return fmt.Errorf("a message of type %T", v)
+	}
+	f.b = append(f.b[:0], b...)
+	return nil
+}
+
+// ServerOptions are what a grpc.Server needs for Register.
+func ServerOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.ForceServerCodec(codec{}),
+		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
+	}
+}
+
+// Register has the server answer for an instance.
+func Register(s grpc.ServiceRegistrar, instance read.Instance) {
+	s.RegisterService(&grpc.ServiceDesc{
+		ServiceName: serviceName,
+		HandlerType: (*read.Instance)(nil),
+		Methods:     []grpc.MethodDesc{{MethodName: "Read", Handler: handleRead}},
+		Streams:     []grpc.StreamDesc{{StreamName: "Watch", Handler: handleWatch, ServerStreams: true, ClientStreams: true}},
+	}, instance)
+}
+
+func handleRead(srv any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
+	var in frame
+	if err := decode(&in); err != nil {
+		return nil, err
+	}
+	handle := func(ctx context.Context, req any) (any, error) {
+		requests, err := decodeRequests(req.(*frame).b)
+		if err != nil {
+			return nil, status.Error(codes.InvalidArgument, err.Error())
+		}
+		answers, err := srv.(read.Instance).Read(ctx, requests)
+		if err != nil {
+			return nil, status.FromContextError(err).Err()
+		}
+		return &frame{encodeAnswers(answers)}, nil
+	}
+	if intercept == nil {
+		return handle(ctx, &in)
+	}
+	return intercept(ctx, &in, &grpc.UnaryServerInfo{Server: srv, FullMethod: readMethod}, handle)
+}
+
+func handleWatch(srv any, stream grpc.ServerStream) error {
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	commands := make(chan read.WatchCommand)
+	// It ends when this handler has returned, and its stream with it.
+	go func() {
+		defer cancel()
+		defer close(commands)
+		for {
+			var f frame
+			if stream.RecvMsg(&f) != nil {
+				return
+			}
+			c, err := decodeCommand(f.b)
+			if err != nil {
+				return
+			}
+			select {
+			case commands <- c:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	err := srv.(read.Instance).Watch(ctx, commands, func(e read.Event) {
+		if stream.SendMsg(&frame{encodeEvent(e)}) != nil {
+			cancel()
+		}
+	})
+	if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, io.EOF) {
+		return status.Error(codes.Unavailable, err.Error())
+	}
+	return nil
+}
