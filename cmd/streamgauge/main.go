@@ -27,7 +27,8 @@ func command() *cli.Command {
 		Name:  "streamgauge",
 		Usage: "live GraphQL views over Kafka topics: the toolbox",
 		Commands: []*cli.Command{
-			generateCommand(), checkCommand(), topologyCommand(),
+			initCommand(), generateCommand(), checkCommand(), topologyCommand(),
+			loadCommand(), brokerCommand(), tokenCommand(), resetCommand(),
 		},
 		ExitErrHandler: func(context.Context, *cli.Command, error) {}, // main prints it
 	}

@@ -1,0 +1,66 @@
+# Go and make are all that run and test need; web and test-web need Node and
+# Chromium too.
+
+GO       ?= go
+LINT     := .cache/bin/golangci-lint
+LINT_VERSION := v2.15.0
+FUZZTIME ?= 20s
+
+.PHONY: help build run test race check lint vet generate generate-diff tidy-diff fuzz bench web web-diff test-web clean
+
+help: ## list what there is
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/flights and bin/streamgauge
+	$(GO) build -o bin/ ./cmd/...
+
+run: build ## the demo: embedded broker, three instances, real flights, http://localhost:8080
+	bin/flights demo
+
+test: ## all tests that need only Go
+	$(GO) test -timeout 15m ./...
+
+race: ## the same under the race detector
+	$(GO) test -race -short -timeout 30m ./...
+
+check: vet lint generate-diff tidy-diff ## everything that is checked without running
+
+vet:
+	$(GO) vet ./...
+
+lint: $(LINT) ## golangci-lint, with the import arrows
+	$(LINT) run ./...
+
+$(LINT):
+	GOBIN=$(CURDIR)/.cache/bin $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+
+generate: ## generate graph/ from schema.graphqls
+	$(GO) run ./cmd/streamgauge generate
+
+generate-diff: generate ## fails when graph/ does not match its schema
+	git diff --exit-code -- graph
+
+tidy-diff: ## fails when go.mod is not tidy
+	$(GO) mod tidy -diff
+
+fuzz: ## every fuzz target for FUZZTIME
+	@for pkg in $$($(GO) list ./...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+	    echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg || exit 1; \
+	  done; \
+	done
+
+bench: ## every benchmark
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+web: ## build the pages into web/dist
+	cd web/app && npm ci --no-audit --no-fund && npm run build
+
+web-diff: web ## fails when web/dist does not match its sources
+	git diff --exit-code -- web/dist
+
+test-web: build ## the pages in a browser, and the GraphQL-over-HTTP audits
+	web/test.sh
+
+clean: ## delete what was built
+	rm -rf bin .cache

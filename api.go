@@ -1,0 +1,156 @@
+package streamgauge
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/streamgauge/streamgauge/auth"
+	"github.com/streamgauge/streamgauge/gateway/server"
+	"github.com/streamgauge/streamgauge/processor"
+)
+
+// pageInfo is what the dashboard must know before it can ask anything.
+type pageInfo struct {
+	App      string `json:"app"`
+	Title    string `json:"title"`
+	Auth     string `json:"auth"`            // dev, jwt or off
+	Token    string `json:"token,omitempty"` // of the demo alone
+	Demo     bool   `json:"demo"`
+	Instance string `json:"instance"`
+}
+
+// instanceInfo is one instance as the dashboard shows it.
+type instanceInfo struct {
+	ID       string                  `json:"id"`
+	HTTP     string                  `json:"http"`
+	Self     bool                    `json:"self"`
+	Running  bool                    `json:"running"`
+	Ready    bool                    `json:"ready"`
+	Reason   string                  `json:"reason"`
+	Tasks    []processor.TaskStatus  `json:"tasks"`
+	Tables   []processor.TableStatus `json:"tables"`
+	Breakers map[string]string       `json:"breakers,omitempty"`
+}
+
+// cluster is what can be told and done about the instances beside this one.
+type cluster interface {
+	instances(self string) []instanceInfo
+	stopInstance(id string) error
+	startInstance(id string) error
+}
+
+var (
+	errNoInstance   = errors.New("no such instance")
+	errLastInstance = errors.New("it is the last one running: start another first")
+)
+
+// api serves what the dashboard asks besides GraphQL.
+func (in *instance) api(s setup) map[string]http.Handler {
+	info := s.page
+	info.Instance = s.cfg.Instance
+	routes := map[string]http.Handler{
+		"GET /api/page": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			writeJSON(w, http.StatusOK, info)
+		}),
+		"GET /api/instances": in.guard(s, func(w http.ResponseWriter, _ *http.Request) {
+			writeJSON(w, http.StatusOK, map[string]any{"demo": info.Demo, "instances": in.all(s)})
+		}),
+	}
+	if s.cluster == nil {
+		return routes
+	}
+	for name, do := range map[string]func(string) error{"stop": s.cluster.stopInstance, "start": s.cluster.startInstance} {
+		routes["POST /api/instances/{id}/"+name] = in.guard(s, func(w http.ResponseWriter, r *http.Request) {
+			switch err := do(r.PathValue("id")); {
+			case errors.Is(err, errNoInstance):
+				refuse(w, http.StatusNotFound, server.CodeBadUserInput, err.Error())
+			case err != nil:
+				refuse(w, http.StatusConflict, server.CodeBadUserInput, err.Error())
+			default:
+				writeJSON(w, http.StatusOK, map[string]any{"ok": true})
+			}
+		})
+	}
+	return routes
+}
+
+// guard lets those through whose token covers every store: what it guards tells
+// of all of them.
+func (in *instance) guard(s setup, next http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		bearer, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		p, err := s.verifier.Verify(r.Context(), bearer)
+		if err != nil {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			refuse(w, http.StatusUnauthorized, server.CodeUnauthenticated, "unauthenticated")
+			return
+		}
+		ctx := auth.With(r.Context(), p)
+		for _, v := range s.topology.Views {
+			if err := auth.Allow(ctx, v.Scope); err != nil {
+				refuse(w, http.StatusForbidden, server.CodeForbidden, "forbidden")
+				return
+			}
+		}
+		next(w, r.WithContext(ctx))
+	})
+}
+
+// all tells of every instance: in the demo of each in full, elsewhere of the
+// others what the routes say.
+func (in *instance) all(s setup) []instanceInfo {
+	if s.cluster != nil {
+		return s.cluster.instances(s.cfg.Instance)
+	}
+	own := in.info()
+	own.Self = true
+	list := []instanceInfo{own}
+	routes, _ := in.worker.Routes()
+	for id, peer := range routes.Instances {
+		if id == s.cfg.Instance {
+			continue
+		}
+		other := instanceInfo{ID: id, HTTP: peer.HTTP, Running: true, Ready: true, Tasks: []processor.TaskStatus{}, Tables: []processor.TableStatus{}}
+		for sub, partitions := range routes.Copies {
+			for p, copies := range partitions {
+				for _, c := range copies {
+					if c.Instance == id {
+						other.Tasks = append(other.Tasks, processor.TaskStatus{Task: fmt.Sprintf("%s_%d", sub, p), State: "running", Role: c.Role.String()})
+					}
+				}
+			}
+		}
+		slices.SortFunc(other.Tasks, func(a, b processor.TaskStatus) int { return strings.Compare(a.Task, b.Task) })
+		list = append(list, other)
+	}
+	slices.SortFunc(list, func(a, b instanceInfo) int { return strings.Compare(a.ID, b.ID) })
+	return list
+}
+
+// info describes this instance.
+func (in *instance) info() instanceInfo {
+	st := in.worker.Status()
+	return instanceInfo{
+		ID: st.Instance, HTTP: in.http.Addr().String(), Running: true, Ready: st.Ready, Reason: st.Reason,
+		Tasks: st.Tasks, Tables: st.Tables, Breakers: in.gateway.Breakers(),
+	}
+}
+
+// refuse answers in the form of GraphQL errors, as everything here does.
+func refuse(w http.ResponseWriter, status int, code, message string) {
+	writeJSON(w, status, map[string]any{"errors": []any{
+		map[string]any{"message": message, "extensions": map[string]any{"code": code}},
+	}})
+}
+
+func writeJSON(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	// The client is gone when this fails; there is nobody to tell.
+	_ = json.NewEncoder(w).Encode(body)
+}

@@ -1,0 +1,269 @@
+package streamgauge
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"os"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/streamgauge/streamgauge/auth"
+	"github.com/streamgauge/streamgauge/gateway/server"
+)
+
+// Config is everything that can be set of an instance. deploy/streamgauge.yml
+// has each setting with its default and what it does. An environment variable
+// overrides a setting: STREAMGAUGE_ and its path in capitals, STATE_DIR for
+// state.dir; lists are divided by commas.
+type Config struct {
+	App      string `yaml:"app"`
+	Instance string `yaml:"instance"`
+	Kafka    struct {
+		Brokers           []string      `yaml:"brokers"`
+		Replication       int           `yaml:"replication"`
+		StaticMember      bool          `yaml:"staticMember"`
+		SessionTimeout    time.Duration `yaml:"sessionTimeout"`
+		HeartbeatInterval time.Duration `yaml:"heartbeatInterval"`
+	} `yaml:"kafka"`
+	Listen struct {
+		HTTP          string `yaml:"http"`
+		GRPC          string `yaml:"grpc"`
+		Advertise     string `yaml:"advertise"`
+		AdvertiseHTTP string `yaml:"advertiseHTTP"`
+	} `yaml:"listen"`
+	State struct {
+		Dir                string        `yaml:"dir"`
+		OverlayBytes       int64         `yaml:"overlayBytes"`
+		CommitInterval     time.Duration `yaml:"commitInterval"`
+		CheckpointInterval time.Duration `yaml:"checkpointInterval"`
+	} `yaml:"state"`
+	Processing struct {
+		MaxAhead time.Duration `yaml:"maxAhead"`
+		OnError  string        `yaml:"onError"`
+		OnLoss   string        `yaml:"onLoss"`
+	} `yaml:"processing"`
+	Reads struct {
+		Timeout time.Duration `yaml:"timeout"`
+		MaxRows int           `yaml:"maxRows"`
+	} `yaml:"reads"`
+	Auth struct {
+		Mode            string    `yaml:"mode"`
+		Algorithms      []string  `yaml:"algorithms"`
+		Keys            []authKey `yaml:"keys"`
+		Issuer          string    `yaml:"issuer"`
+		Audience        string    `yaml:"audience"`
+		ScopeClaims     []string  `yaml:"scopeClaims"`
+		TokensFile      string    `yaml:"tokensFile"`
+		AnonymousScopes []string  `yaml:"anonymousScopes"`
+	} `yaml:"auth"`
+	Web struct {
+		Origins        []string `yaml:"origins"`
+		TrustedProxies []string `yaml:"trustedProxies"`
+		Playground     bool     `yaml:"playground"`
+		Introspection  bool     `yaml:"introspection"`
+		Dashboard      bool     `yaml:"dashboard"`
+	} `yaml:"web"`
+	Limits struct {
+		Body          int64   `yaml:"body"`
+		Tokens        int     `yaml:"tokens"`
+		Depth         int     `yaml:"depth"`
+		Aliases       int     `yaml:"aliases"`
+		RootFields    int     `yaml:"rootFields"`
+		Complexity    int     `yaml:"complexity"`
+		PageSize      int     `yaml:"pageSize"`
+		Subscriptions int     `yaml:"subscriptions"`
+		Sockets       int     `yaml:"sockets"`
+		Rate          float64 `yaml:"rate"`
+		AnonymousRate float64 `yaml:"anonymousRate"`
+	} `yaml:"limits"`
+	Log struct {
+		Level  string `yaml:"level"`
+		Format string `yaml:"format"`
+	} `yaml:"log"`
+}
+
+type authKey struct {
+	File      string `yaml:"file"`
+	ID        string `yaml:"id"`
+	Algorithm string `yaml:"algorithm"`
+}
+
+// DefaultConfig has every default.
+func DefaultConfig(app string) *Config {
+	c := &Config{App: app}
+	if host, err := os.Hostname(); err == nil {
+		c.Instance = host
+	}
+	c.Kafka.Brokers = []string{"127.0.0.1:9092"}
+	c.Kafka.Replication = -1
+	c.Kafka.SessionTimeout, c.Kafka.HeartbeatInterval = 10*time.Second, 3*time.Second
+	c.Listen.HTTP, c.Listen.GRPC = "127.0.0.1:8080", "127.0.0.1:9090"
+	c.State.Dir, c.State.OverlayBytes = "state", 256<<20
+	c.State.CommitInterval, c.State.CheckpointInterval = 100*time.Millisecond, 30*time.Second
+	c.Processing.MaxAhead, c.Processing.OnError, c.Processing.OnLoss = time.Hour, "deadLetter", "stop"
+	c.Reads.Timeout, c.Reads.MaxRows = 5*time.Second, 100_000
+	c.Auth.Mode = "jwt"
+	c.Web.Playground, c.Web.Introspection, c.Web.Dashboard = true, true, true
+	c.Limits.Body, c.Limits.Tokens, c.Limits.Depth, c.Limits.Aliases = 256<<10, 2000, 15, 30
+	c.Limits.RootFields, c.Limits.Complexity, c.Limits.PageSize = 20, 20_000, 1000
+	c.Limits.Subscriptions, c.Limits.Sockets = 50, 20
+	c.Limits.Rate, c.Limits.AnonymousRate = 1000, 200
+	c.Log.Level, c.Log.Format = "info", "text"
+	return c
+}
+
+// LoadConfig reads the defaults, then the file (when path is not empty), then
+// the environment. Unknown settings are errors.
+func LoadConfig(app, path string, environ []string) (*Config, error) {
+	c := DefaultConfig(app)
+	if path != "" {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("read configuration: %w", err)
+		}
+		if err := yaml.NewDecoder(bytes.NewReader(b), yaml.Strict()).Decode(c); err != nil && !errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("configuration %s:\n%w", path, err)
+		}
+	}
+	if err := override(reflect.ValueOf(c).Elem(), "STREAMGAUGE", environ); err != nil {
+		return nil, err
+	}
+	return c, c.check()
+}
+
+func (c *Config) check() error {
+	for _, s := range []struct {
+		name, value string
+		allowed     []string
+	}{
+		{"processing.onError", c.Processing.OnError, []string{"deadLetter", "fail"}},
+		{"processing.onLoss", c.Processing.OnLoss, []string{"stop", "skip"}},
+		{"auth.mode", c.Auth.Mode, []string{"jwt", "off"}},
+		{"log.level", c.Log.Level, []string{"debug", "info", "warn", "error"}},
+		{"log.format", c.Log.Format, []string{"text", "json"}},
+	} {
+		if !contains(s.allowed, s.value) {
+			return fmt.Errorf("configuration: %s is %q; allowed: %s", s.name, s.value, strings.Join(s.allowed, ", "))
+		}
+	}
+	if c.App == "" || c.Instance == "" || c.State.Dir == "" || len(c.Kafka.Brokers) == 0 {
+		return errors.New("configuration: app, instance, state.dir and kafka.brokers must be set")
+	}
+	return nil
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// override sets what the environment has, by the path of the settings.
+func override(v reflect.Value, path string, environ []string) error {
+	for i := range v.NumField() {
+		name := path + "_" + strings.ToUpper(v.Type().Field(i).Tag.Get("yaml"))
+		f := v.Field(i)
+		if f.Kind() == reflect.Struct {
+			if err := override(f, name, environ); err != nil {
+				return err
+			}
+			continue
+		}
+		for _, e := range environ {
+			key, value, _ := strings.Cut(e, "=")
+			if key != name {
+				continue
+			}
+			if err := setField(f, value); err != nil {
+				return fmt.Errorf("environment variable %s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func setField(f reflect.Value, value string) error {
+	switch f.Interface().(type) {
+	case time.Duration:
+		d, err := time.ParseDuration(value)
+		f.SetInt(int64(d))
+		return err
+	case []string:
+		f.Set(reflect.ValueOf(strings.Split(value, ",")))
+		return nil
+	case []authKey:
+		f.Set(reflect.ValueOf([]authKey{{File: value}}))
+		return nil
+	case string:
+		f.SetString(value)
+		return nil
+	case bool:
+		b, err := strconv.ParseBool(value)
+		f.SetBool(b)
+		return err
+	case float64:
+		n, err := strconv.ParseFloat(value, 64)
+		f.SetFloat(n)
+		return err
+	}
+	n, err := strconv.ParseInt(value, 10, 64)
+	f.SetInt(n)
+	return err
+}
+
+// authConfig is what the verifier is made of.
+func (c *Config) authConfig(log *slog.Logger) auth.Config {
+	a := auth.Config{
+		Algorithms: c.Auth.Algorithms, Issuer: c.Auth.Issuer, Audience: c.Auth.Audience,
+		ScopeClaims: c.Auth.ScopeClaims, TokensFile: c.Auth.TokensFile, AnonymousScopes: c.Auth.AnonymousScopes,
+		Off: c.Auth.Mode == "off", Logger: log,
+	}
+	for _, k := range c.Auth.Keys {
+		a.Keys = append(a.Keys, auth.Key{File: k.File, ID: k.ID, Algorithm: k.Algorithm})
+	}
+	return a
+}
+
+func (c *Config) limits() server.Limits {
+	return server.Limits{
+		Body: c.Limits.Body, Tokens: c.Limits.Tokens, Depth: c.Limits.Depth, Aliases: c.Limits.Aliases,
+		RootFields: c.Limits.RootFields, Complexity: c.Limits.Complexity,
+		Subscriptions: c.Limits.Subscriptions, Sockets: c.Limits.Sockets,
+		Rate: c.Limits.Rate, AnonymousRate: c.Limits.AnonymousRate,
+	}
+}
+
+func (c *Config) proxies() ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, s := range c.Web.TrustedProxies {
+		p, err := netip.ParsePrefix(s)
+		if err != nil {
+			return nil, fmt.Errorf("configuration: web.trustedProxies: %q is no network such as 10.0.0.0/8", s)
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// logger writes to w as configured.
+func (c *Config) logger(w io.Writer) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.Log.Level)); err != nil {
+		level = slog.LevelInfo
+	}
+	o := &slog.HandlerOptions{Level: level}
+	if c.Log.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}

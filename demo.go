@@ -1,0 +1,447 @@
+package streamgauge
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/streamgauge/streamgauge/auth"
+	"github.com/streamgauge/streamgauge/internal/embedded"
+	"github.com/streamgauge/streamgauge/processor"
+	"github.com/streamgauge/streamgauge/processor/broker"
+	"github.com/streamgauge/streamgauge/view/schema"
+	"github.com/urfave/cli/v3"
+)
+
+func demoCommand(app App) *cli.Command {
+	return &cli.Command{
+		Name:  "demo",
+		Usage: "run an embedded broker and several instances over real data",
+		Description: "With --state the broker and each instance keep a folder of their own in DIR: a second run\n" +
+			"goes on where the first ended, however it ended, and loads nothing twice. Without it\n" +
+			"everything is in a temporary folder.",
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "instances", Value: 3, Usage: "run `N` instances, 1 to 16"},
+			&cli.StringFlag{Name: "listen", Value: "127.0.0.1:8080", Usage: "`HOST:PORT` of the first instance's HTTP; the others follow"},
+			&cli.StringFlag{Name: "rate", Value: "paced", Usage: "paced (the last records over twenty minutes), max, or `N` records a second"},
+			&cli.StringFlag{Name: "dates", Value: "shifted", Usage: "shifted (the last record within the past hour) or original"},
+			&cli.StringFlag{Name: "auth", Value: "dev", Usage: "dev (two signed tokens) or off"},
+			&cli.StringFlag{Name: "state", Usage: "keep everything in `DIR`"},
+			&cli.StringSliceFlag{Name: "brokers", Usage: "use the Kafka at `HOST:PORT,…` instead of the embedded broker"},
+			&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "log what the instances do"},
+		},
+		Action: func(ctx context.Context, c *cli.Command) error {
+			d, err := newDemo(app, c)
+			if err != nil {
+				return err
+			}
+			return d.run(ctx)
+		},
+	}
+}
+
+// demo is a broker and instances in one process.
+type demo struct {
+	app      App
+	n        int
+	host     string
+	port     int
+	rate     string
+	dates    string
+	auth     string
+	dir      string
+	own      bool // the folder is temporary
+	brokers  []string
+	log      *slog.Logger
+	out      io.Writer
+	topology *schema.Topology
+	verifier *auth.Verifier
+	viewer   string // token
+
+	mu      sync.Mutex // guards the following
+	running map[string]*running
+	failed  chan error // of one
+}
+
+// running is an instance that runs.
+type running struct {
+	*instance
+	stop context.CancelFunc
+	done chan struct{}
+}
+
+func newDemo(app App, c *cli.Command) (*demo, error) {
+	d := &demo{
+		app: app, n: c.Int("instances"), rate: c.String("rate"), dates: c.String("dates"), auth: c.String("auth"),
+		dir: c.String("state"), brokers: c.StringSlice("brokers"), out: c.Root().Writer,
+		running: make(map[string]*running), failed: make(chan error, 1),
+	}
+	host, port, err := net.SplitHostPort(c.String("listen"))
+	if err == nil {
+		d.host = host
+		d.port, err = strconv.Atoi(port)
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("--listen %q: want HOST:PORT", c.String("listen"))
+	case d.n < 1 || d.n > 16:
+		return nil, fmt.Errorf("--instances %d: allowed are 1 to 16", d.n)
+	case d.dates != "shifted" && d.dates != "original":
+		return nil, fmt.Errorf("--dates %q: allowed are shifted and original", d.dates)
+	case d.auth != "dev" && d.auth != "off":
+		return nil, fmt.Errorf("--auth %q: allowed are dev and off", d.auth)
+	case c.Args().Len() > 0:
+		return nil, fmt.Errorf("demo takes no arguments, got %q; see --help", c.Args().First())
+	}
+	if n, err := strconv.ParseFloat(d.rate, 64); d.rate != "paced" && d.rate != "max" && (err != nil || n <= 0) {
+		return nil, fmt.Errorf("--rate %q: allowed are paced, max, or records a second", d.rate)
+	}
+	level := slog.LevelError
+	if c.Bool("verbose") {
+		level = slog.LevelInfo
+	}
+	d.log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	loaded, err := schema.Load("schema", []byte(app.Schema))
+	if err != nil {
+		return nil, err
+	}
+	d.topology = loaded.Topology
+	return d, nil
+}
+
+func (d *demo) run(ctx context.Context) error {
+	if err := d.prepare(); err != nil {
+		return err
+	}
+	if d.own {
+		defer os.RemoveAll(d.dir)
+	}
+	for {
+		again, err := d.session(ctx)
+		if !again || err != nil {
+			return err
+		}
+	}
+}
+
+// prepare makes the folder, the keys and the tokens.
+func (d *demo) prepare() error {
+	if d.dir == "" {
+		dir, err := os.MkdirTemp("", d.app.Name+"-demo-")
+		if err != nil {
+			return err
+		}
+		d.dir, d.own = dir, true
+	}
+	if err := os.MkdirAll(d.dir, 0o755); err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	if d.auth == "off" {
+		v, err := auth.New(auth.Config{Off: true, Logger: d.log})
+		d.verifier = v
+		return err
+	}
+	return d.signTokens()
+}
+
+const demoIssuer, demoAudience = "streamgauge-demo", "streamgauge"
+
+// signTokens signs the two tokens with a secret that the folder keeps.
+func (d *demo) signTokens() error {
+	path := filepath.Join(d.dir, "secret")
+	secret, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		b := make([]byte, 32)
+		if _, err := rand.Read(b); err != nil {
+			return err
+		}
+		secret = []byte(hex.EncodeToString(b))
+		err = os.WriteFile(path, secret, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("secret of the demo: %w", err)
+	}
+	d.verifier, err = auth.New(auth.Config{
+		Algorithms: []string{"HS256"}, Keys: []auth.Key{{Secret: secret}}, Issuer: demoIssuer, Audience: demoAudience, Logger: d.log,
+	})
+	if err != nil {
+		return err
+	}
+	var all, some []string
+	for _, v := range d.topology.Views {
+		all = append(all, v.Scope)
+		if contains(d.app.Demo.Limited, v.Store) {
+			some = append(some, v.Scope)
+		}
+	}
+	tokens := make(map[string]string)
+	for name, scopes := range map[string][]string{"viewer": all, "limited": some} {
+		tokens[name], err = auth.Sign(secret, auth.Grant{
+			Issuer: demoIssuer, Audience: demoAudience, Subject: name, Scopes: scopes, Expires: time.Now().Add(24 * time.Hour),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	d.viewer = tokens["viewer"]
+	b, err := json.MarshalIndent(tokens, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(d.dir, "tokens.json"), append(b, '\n'), 0o600)
+}
+
+// session runs everything once. again says that the state was torn, as a broker
+// that is killed in the middle of a transaction may leave it, and has been
+// deleted.
+func (d *demo) session(ctx context.Context) (again bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	brokers := d.brokers
+	if len(brokers) == 0 {
+		b, err := embedded.Start(embedded.Options{Dir: filepath.Join(d.dir, "broker")})
+		if err != nil {
+			return false, err
+		}
+		defer b.Close()
+		brokers = b.Addrs()
+	}
+	client, err := broker.New(broker.Config{Brokers: brokers, ClientID: d.app.Name + "-demo", Logger: d.log})
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	if err := client.Ping(ctx); err != nil {
+		return false, err
+	}
+	shift, err := shiftFor(d.dir, d.app.Demo, d.dates, time.Now())
+	if err != nil {
+		return false, err
+	}
+	l := &loader{demo: d.app.Demo, client: client, rate: d.rate, shift: shift, log: d.log}
+	if err := l.createTopics(ctx); err != nil {
+		return false, err
+	}
+	for i := range d.n {
+		if err := d.launch(ctx, i, brokers); err != nil {
+			d.stopAll()
+			return false, err
+		}
+	}
+	d.announce()
+	loaded, ended := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(ended)
+		loaded <- l.run(ctx)
+	}()
+	again, err = d.watch(ctx, loaded)
+	cancel()
+	<-ended
+	d.stopAll()
+	if again {
+		fmt.Fprintln(d.out, "The broker was killed in the middle of a transaction and its state is torn: deleting it and loading again.")
+		return true, d.wipe()
+	}
+	return false, err
+}
+
+// watch waits until something ends the session.
+func (d *demo) watch(ctx context.Context, loaded <-chan error) (again bool, err error) {
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false, nil
+		case err := <-d.failed:
+			return false, err
+		case err := <-loaded:
+			if err != nil {
+				return false, err
+			}
+			loaded = nil // everything is in
+		case <-tick.C:
+			if d.torn() {
+				return true, nil
+			}
+		}
+	}
+}
+
+// torn says whether some task has refused its state. The embedded broker does
+// not finish a transaction that it was killed in; a real one does.
+func (d *demo) torn() bool {
+	if len(d.brokers) > 0 {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, r := range d.running {
+		for _, t := range r.worker.Status().Tasks {
+			if t.State == processor.Failed.String() {
+				d.log.Error("task refused its state", "task", t.Task, "reason", t.Error)
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (d *demo) wipe() error {
+	var errs []error
+	errs = append(errs, os.RemoveAll(filepath.Join(d.dir, "broker")))
+	for i := range d.n {
+		errs = append(errs, os.RemoveAll(filepath.Join(d.dir, "instance-"+instanceName(i))))
+	}
+	return errors.Join(errs...)
+}
+
+func instanceName(i int) string { return string(rune('a' + i)) }
+
+// launch starts instance i.
+func (d *demo) launch(ctx context.Context, i int, brokers []string) error {
+	name := instanceName(i)
+	cfg := DefaultConfig(d.app.Name)
+	cfg.Instance = name
+	cfg.Kafka.Brokers = brokers
+	cfg.Kafka.SessionTimeout, cfg.Kafka.HeartbeatInterval = 6*time.Second, time.Second
+	cfg.Listen.HTTP = net.JoinHostPort(d.host, strconv.Itoa(d.port+i))
+	cfg.Listen.GRPC = "127.0.0.1:0"
+	cfg.State.Dir = filepath.Join(d.dir, "instance-"+name)
+	page := pageInfo{App: d.app.Name, Title: titleOf(d.app), Auth: d.auth, Token: d.viewer, Demo: true}
+	in, err := newInstance(setup{
+		app: d.app, cfg: cfg, topology: d.topology, verifier: d.verifier, log: d.log, page: page,
+		cluster: &demoCluster{demo: d, ctx: ctx, brokers: brokers},
+	})
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	r := &running{instance: in, stop: stop, done: make(chan struct{})}
+	d.mu.Lock()
+	d.running[name] = r
+	d.mu.Unlock()
+	go func() {
+		defer close(r.done)
+		err := in.run(ctx)
+		d.mu.Lock()
+		delete(d.running, name)
+		d.mu.Unlock()
+		if err != nil && ctx.Err() == nil {
+			select {
+			case d.failed <- fmt.Errorf("instance %s: %w", name, err):
+			default:
+			}
+		}
+	}()
+	return nil
+}
+
+func (d *demo) stopAll() {
+	d.mu.Lock()
+	all := make([]*running, 0, len(d.running))
+	for _, r := range d.running {
+		all = append(all, r)
+		r.stop()
+	}
+	d.mu.Unlock()
+	for _, r := range all {
+		<-r.done
+	}
+}
+
+// announce prints what a person needs to begin.
+func (d *demo) announce() {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%s is starting; the page fills within seconds.\n\n", titleOf(d.app))
+	for i := range d.n {
+		fmt.Fprintf(&b, "  instance %s  http://%s/\n", instanceName(i), net.JoinHostPort(d.host, strconv.Itoa(d.port+i)))
+	}
+	fmt.Fprintf(&b, "  playground  http://%s/playground/\n", net.JoinHostPort(d.host, strconv.Itoa(d.port)))
+	if d.auth == "dev" {
+		b.WriteString("\nTokens, for all stores and for some, are in " + filepath.Join(d.dir, "tokens.json") + ":\n")
+		if text, err := os.ReadFile(filepath.Join(d.dir, "tokens.json")); err == nil {
+			b.Write(text)
+		}
+	}
+	fmt.Fprintf(&b, "\nA query to paste into the playground:\n\n  %s\n\nCtrl-C ends it.\n", d.app.Demo.Query)
+	fmt.Fprint(d.out, b.String())
+}
+
+// demoCluster stops and starts the instances of a demo.
+type demoCluster struct {
+	*demo
+	ctx     context.Context // of the session
+	brokers []string
+}
+
+func (c *demoCluster) instances(self string) []instanceInfo {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := make([]instanceInfo, 0, c.n)
+	for i := range c.n {
+		name := instanceName(i)
+		info := instanceInfo{
+			ID: name, HTTP: net.JoinHostPort(c.host, strconv.Itoa(c.port+i)), Reason: "stopped",
+			Tasks: []processor.TaskStatus{}, Tables: []processor.TableStatus{},
+		}
+		if r := c.running[name]; r != nil {
+			info = r.info()
+		}
+		info.Self = name == self
+		list = append(list, info)
+	}
+	return list
+}
+
+func (c *demoCluster) index(id string) int {
+	for i := range c.n {
+		if instanceName(i) == id {
+			return i
+		}
+	}
+	return -1
+}
+
+func (c *demoCluster) stopInstance(id string) error {
+	if c.index(id) < 0 {
+		return errNoInstance
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.running[id]
+	if r == nil {
+		return nil
+	}
+	if len(c.running) == 1 {
+		return errLastInstance
+	}
+	r.stop()
+	return nil
+}
+
+func (c *demoCluster) startInstance(id string) error {
+	i := c.index(id)
+	if i < 0 {
+		return errNoInstance
+	}
+	c.mu.Lock()
+	r := c.running[id]
+	c.mu.Unlock()
+	if r != nil {
+		return nil
+	}
+	return c.launch(c.ctx, i, c.brokers)
+}

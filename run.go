@@ -1,0 +1,60 @@
+package streamgauge
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/streamgauge/streamgauge/auth"
+	"github.com/streamgauge/streamgauge/view/schema"
+	"github.com/urfave/cli/v3"
+)
+
+func runCommand(app App) *cli.Command {
+	return &cli.Command{
+		Name:  "run",
+		Usage: "run one instance against a Kafka",
+		Description: "Every setting has a default; a YAML file (deploy/streamgauge.yml shows all) and then the\n" +
+			"environment override it: STREAMGAUGE_KAFKA_BROKERS=host1:9092,host2:9092 sets kafka.brokers.",
+		Flags: []cli.Flag{&cli.StringFlag{Name: "config", Aliases: []string{"c"}, Usage: "read settings from `FILE`"}},
+		Action: func(ctx context.Context, c *cli.Command) error {
+			if c.Args().Len() > 0 {
+				return fmt.Errorf("run takes no arguments, got %q; see --help", c.Args().First())
+			}
+			cfg, err := LoadConfig(app.Name, c.String("config"), os.Environ())
+			if err != nil {
+				return err
+			}
+			return Run(ctx, app, cfg)
+		},
+	}
+}
+
+// Run runs one instance of an application until ctx ends or it must not go on.
+func Run(ctx context.Context, app App, cfg *Config) error {
+	log := cfg.logger(os.Stderr)
+	loaded, err := schema.Load("schema", []byte(app.Schema))
+	if err != nil {
+		return err
+	}
+	verifier, err := auth.New(cfg.authConfig(log))
+	if err != nil {
+		return err
+	}
+	in, err := newInstance(setup{
+		app: app, cfg: cfg, topology: loaded.Topology, verifier: verifier, log: log,
+		page: pageInfo{App: app.Name, Title: titleOf(app), Auth: cfg.Auth.Mode},
+	})
+	if err != nil {
+		return err
+	}
+	log.Info("instance starts", "version", version(), "instance", cfg.Instance, "http", "http://"+in.http.Addr().String(), "kafka", cfg.Kafka.Brokers)
+	return in.run(ctx)
+}
+
+func titleOf(app App) string {
+	if app.Title != "" {
+		return app.Title
+	}
+	return app.Name
+}
