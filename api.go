@@ -67,9 +67,9 @@ func (in *instance) api(s setup) map[string]http.Handler {
 		routes["POST /api/instances/{id}/"+name] = in.guard(s, func(w http.ResponseWriter, r *http.Request) {
 			switch err := do(r.PathValue("id")); {
 			case errors.Is(err, errNoInstance):
-				refuse(w, http.StatusNotFound, server.CodeBadUserInput, err.Error())
+				refuse(w, http.StatusNotFound, server.CodeBadInput, err.Error())
 			case err != nil:
-				refuse(w, http.StatusConflict, server.CodeBadUserInput, err.Error())
+				refuse(w, http.StatusConflict, server.CodeBadInput, err.Error())
 			default:
 				writeJSON(w, http.StatusOK, map[string]any{"ok": true})
 			}

@@ -189,7 +189,7 @@ func (d *demo) signTokens() error {
 	tokens := make(map[string]string)
 	for name, scopes := range map[string][]string{"viewer": all, "limited": some} {
 		tokens[name], err = auth.Sign(secret, auth.Grant{
-			Issuer: demoIssuer, Audience: demoAudience, Subject: name, Scopes: scopes, Expires: time.Now().Add(24 * time.Hour),
+			Issuer: demoIssuer, Audience: demoAudience, Subject: name, Scopes: scopes, Issued: time.Now(), Expires: time.Now().Add(24 * time.Hour),
 		})
 		if err != nil {
 			return err

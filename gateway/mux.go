@@ -189,13 +189,17 @@ func (m *mux) ownerOf(routes *read.Routes, in *interest) string {
 }
 
 func (m *mux) open(ctx context.Context, wg *sync.WaitGroup, id string, routes *read.Routes) *stream {
-	ctx, cancel := context.WithCancel(ctx)
-	s := &stream{id: id, cancel: cancel, signal: make(chan struct{}, 1), lastHit: time.Now()}
+	inner, cancel := context.WithCancel(ctx)
+	began := time.Now()
+	s := &stream{id: id, cancel: cancel, signal: make(chan struct{}, 1), lastHit: began}
 	m.streams[id] = s
 	wg.Go(func() {
-		err := m.follow(ctx, s, routes)
+		err := m.follow(inner, s, routes)
 		cancel()
-		m.ended(s, err)
+		if time.Since(began) < beatEvery {
+			pauseFor(ctx, beatEvery/2) // a peer that is down is not asked in a loop
+		}
+		m.ended(s)
 		if err != nil && !errors.Is(err, context.Canceled) {
 			m.g.log.Debug("watch stream ended", "host", id, "err", err)
 		}
@@ -207,7 +211,6 @@ func (m *mux) open(ctx context.Context, wg *sync.WaitGroup, id string, routes *r
 func (m *mux) follow(ctx context.Context, s *stream, routes *read.Routes) error {
 	instance, err := m.instance(routes, s.id)
 	if err != nil {
-		pauseFor(ctx, beatEvery/2)
 		return err
 	}
 	commands := make(chan read.WatchCommand)
@@ -221,9 +224,6 @@ func (m *mux) follow(ctx context.Context, s *stream, routes *read.Routes) error 
 	for range commands { // what is left is of no use
 	}
 	wg.Wait()
-	if err != nil && ctx.Err() == nil {
-		pauseFor(ctx, beatEvery/2)
-	}
 	return err
 }
 
@@ -286,7 +286,7 @@ func (m *mux) event(s *stream, e read.Event) {
 
 // ended takes a stream out; its interests are placed again, and their watchers
 // read again, for they may have missed something.
-func (m *mux) ended(s *stream, _ error) {
+func (m *mux) ended(s *stream) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.streams[s.id] == s {

@@ -38,6 +38,9 @@ func UnmarshalLong(in any) (int64, error) {
 // MarshalGQL writes RFC 3339 in UTC.
 func (t DateTime) MarshalGQL(w io.Writer) { write(w, view.OfTime(int64(t)).AppendJSON(nil)) }
 
+// MarshalJSON writes the same, for extensions.
+func (t DateTime) MarshalJSON() ([]byte, error) { return view.OfTime(int64(t)).AppendJSON(nil), nil }
+
 // UnmarshalGQL reads RFC 3339 or epoch milliseconds.
 func (t *DateTime) UnmarshalGQL(in any) error {
 	v, err := scalar(in, view.DateTime)
