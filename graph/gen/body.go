@@ -17,41 +17,41 @@ func (w *writer) body(f *codegen.Field, r *schema.Read) string {
 	}
 	var b strings.Builder
 	query := w.query(&b, f, r)
-	row, make := r.View.Name, makerName(r.View.Name)
+	row, maker := r.View.Name, makerName(r.View.Name)
 	if r.Parent == "Subscription" {
-		b.WriteString("\treturn " + w.watch(f, r, query, make) + "\n")
+		b.WriteString("\treturn " + w.watch(f, r, query, maker) + "\n")
 		return b.String()
 	}
 	switch r.Shape {
 	case schema.OneRow:
-		fmt.Fprintf(&b, "\treturn resolve.One(ctx, r.Views, %s, %s)\n", query, make)
+		fmt.Fprintf(&b, "\treturn resolve.One(ctx, r.Views, %s, %s)\n", query, maker)
 	case schema.RowList:
-		fmt.Fprintf(&b, "\treturn resolve.List(ctx, r.Views, %s, %s)\n", query, make)
+		fmt.Fprintf(&b, "\treturn resolve.List(ctx, r.Views, %s, %s)\n", query, maker)
 	case schema.Number:
 		fmt.Fprintf(&b, "\treturn resolve.Count(ctx, r.Views, %s)\n", query)
 	case schema.Wrapper:
-		fmt.Fprintf(&b, "\trows, fresh, err := resolve.Rows(ctx, r.Views, %s, %s)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn %s, nil\n", query, make, w.wrap(f))
+		fmt.Fprintf(&b, "\trows, fresh, err := resolve.Rows(ctx, r.Views, %s, %s)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn %s, nil\n", query, maker, w.wrap(f))
 	case schema.Connection:
-		fmt.Fprintf(&b, "\tp, err := resolve.Pages(ctx, r.Views, %s, %s)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn make%s(p), nil\n", query, make, f.Type.Name())
+		fmt.Fprintf(&b, "\tp, err := resolve.Pages(ctx, r.Views, %s, %s)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn make%s(p), nil\n", query, maker, f.Type.Name())
 	default:
 		panic("gen: unknown shape of " + row)
 	}
 	return b.String()
 }
 
-func (w *writer) watch(f *codegen.Field, r *schema.Read, query, make string) string {
+func (w *writer) watch(f *codegen.Field, r *schema.Read, query, maker string) string {
 	o := fmt.Sprintf("&resolve.Options{%s}", options(f, r, []string{"every"}))
 	switch r.Shape {
 	case schema.OneRow:
-		return fmt.Sprintf("resolve.WatchOne(ctx, r.Views, %s, %s, %s)", query, o, make)
+		return fmt.Sprintf("resolve.WatchOne(ctx, r.Views, %s, %s, %s)", query, o, maker)
 	case schema.Number:
 		return fmt.Sprintf("resolve.WatchCount(ctx, r.Views, %s, %s)", query, o)
 	case schema.Wrapper:
-		return fmt.Sprintf("resolve.WatchRows(ctx, r.Views, %s, %s, %s, func(rows []*%s, fresh *resolve.Freshness) *%s { return %s })", query, o, make, r.View.Name, f.Type.Name(), w.wrap(f))
+		return fmt.Sprintf("resolve.WatchRows(ctx, r.Views, %s, %s, %s, func(rows []*%s, fresh *resolve.Freshness) *%s { return %s })", query, o, maker, r.View.Name, f.Type.Name(), w.wrap(f))
 	case schema.Connection:
-		return fmt.Sprintf("resolve.WatchPage(ctx, r.Views, %s, %s, %s, make%s)", query, o, make, f.Type.Name())
+		return fmt.Sprintf("resolve.WatchPage(ctx, r.Views, %s, %s, %s, make%s)", query, o, maker, f.Type.Name())
 	}
-	return fmt.Sprintf("resolve.WatchList(ctx, r.Views, %s, %s, %s)", query, o, make)
+	return fmt.Sprintf("resolve.WatchList(ctx, r.Views, %s, %s, %s)", query, o, maker)
 }
 
 // wrap makes the type with rows and freshness.

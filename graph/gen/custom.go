@@ -53,6 +53,7 @@ func (p *plugin) startCustom(data *codegen.Data) ([]string, error) {
 			Packages:    data.Config.Packages,
 			Template:    "{{ code }}",
 			Funcs: map[string]any{"code": func() string {
+				templates.CurrentImports.Lookup("context")
 				templates.CurrentImports.Lookup("errors")
 				return fmt.Sprintf("// %s resolves %s.%s. This file is yours: it is not written again.\nfunc (r *Resolver) %s%s {\n\treturn %s, errors.New(%q)\n}\n",
 					methodName(f), c.object, c.field, methodName(f), f.ShortResolverDeclaration(), zero(f), c.object+"."+c.field+" is not written yet")
@@ -67,7 +68,19 @@ func (p *plugin) startCustom(data *codegen.Data) ([]string, error) {
 	return started, nil
 }
 
-func zero(f *codegen.Field) string { return f.ZeroVal() }
+// zero is what a method without an answer returns.
+func zero(f *codegen.Field) string {
+	typ := templates.CurrentImports.LookupType(f.TypeReference.GO)
+	switch {
+	case strings.HasPrefix(typ, "*"), strings.HasPrefix(typ, "["), strings.HasPrefix(typ, "<-"):
+		return "nil"
+	case typ == "string":
+		return `""`
+	case typ == "bool":
+		return "false"
+	}
+	return "*new(" + typ + ")"
+}
 
 func findField(data *codegen.Data, object, field string) *codegen.Field {
 	for _, o := range data.Objects {
