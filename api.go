@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -53,8 +54,12 @@ func (in *instance) api(s setup) map[string]http.Handler {
 	info := s.page
 	info.Instance = s.cfg.Instance
 	routes := map[string]http.Handler{
-		"GET /api/page": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			writeJSON(w, http.StatusOK, info)
+		"GET /api/page": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			shown := info
+			if !ownName(r.Host) {
+				shown.Token = ""
+			}
+			writeJSON(w, http.StatusOK, shown)
 		}),
 		"GET /api/instances": in.guard(s, func(w http.ResponseWriter, _ *http.Request) {
 			writeJSON(w, http.StatusOK, map[string]any{"demo": info.Demo, "instances": in.all(s)})
@@ -76,6 +81,17 @@ func (in *instance) api(s setup) map[string]http.Handler {
 		})
 	}
 	return routes
+}
+
+// ownName says whether a request came by an address or as localhost. By another
+// name it may come from a page whose name was made to point here, and the demo's
+// token is not for it.
+func ownName(host string) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	return name == "localhost" || net.ParseIP(strings.Trim(name, "[]")) != nil
 }
 
 // guard lets those through whose token covers every store: what it guards tells

@@ -3,8 +3,8 @@ package streamgauge
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -84,7 +84,7 @@ func eachLine(d *Dataset, each func(n int, line []byte) error) error {
 		return fmt.Errorf("records of %s: %w", d.Topic, err)
 	}
 	defer r.Close()
-	if err := load.Lines(r, each); err != nil && err != io.EOF {
+	if err := load.Lines(r, each); err != nil {
 		return fmt.Errorf("records of %s: %w", d.Topic, err)
 	}
 	return nil
@@ -110,7 +110,7 @@ func (l *loader) run(ctx context.Context) error {
 	go func() { ran <- p.Run(inner) }()
 	err := l.load(ctx, p)
 	stop()
-	<-ran
+	err = errors.Join(err, <-ran)
 	if ctx.Err() != nil {
 		return nil
 	}

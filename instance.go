@@ -151,6 +151,7 @@ func (in *instance) newServer(s setup, registry *prometheus.Registry) (*server.S
 			ctx = resolve.BeginOperation(ctx)
 			return ctx, func() map[string]any { return resolve.Collected(ctx) }
 		},
+		Ending: resolve.BeginSubscription,
 		Logger: in.log, Registerer: registry,
 	}
 	if s.cfg.Web.Dashboard {

@@ -36,6 +36,23 @@ func (g *Gateway) gather(ctx context.Context, pieces []*piece) {
 	}
 }
 
+// gatherLocal is gather for pieces that are all held here, which is where most
+// lookups end: one call, no hop, no timer. False when some piece is elsewhere or
+// has to be tried again.
+func (g *Gateway) gatherLocal(ctx context.Context, pieces []*piece) bool {
+	if g.cfg.Local == nil {
+		return false
+	}
+	routes, _ := g.cfg.Routes.Routes()
+	for _, pc := range pieces {
+		if g.owner(routes, pc) != g.cfg.LocalID {
+			return false
+		}
+	}
+	g.send(ctx, routes, g.cfg.LocalID, pieces)
+	return len(again(pieces)) == 0
+}
+
 // again are the pieces that another attempt may answer.
 func again(pieces []*piece) []*piece {
 	var open []*piece
@@ -112,14 +129,18 @@ func (g *Gateway) callAll(ctx context.Context, routes *read.Routes, calls map[st
 	wg.Wait()
 }
 
-// call asks one instance for all of its pieces.
+// call asks one instance for all of its pieces, within the time of a call.
 func (g *Gateway) call(ctx context.Context, routes *read.Routes, id string, pieces []*piece) {
+	ctx, cancel := context.WithTimeout(ctx, g.cfg.CallTime)
+	defer cancel()
+	g.send(ctx, routes, id, pieces)
+}
+
+func (g *Gateway) send(ctx context.Context, routes *read.Routes, id string, pieces []*piece) {
 	requests := make([]*read.Request, len(pieces))
 	for i, pc := range pieces {
 		requests[i] = pc.req
 	}
-	ctx, cancel := context.WithTimeout(ctx, g.cfg.CallTime)
-	defer cancel()
 	answers, err := g.ask(ctx, routes, id, requests)
 	for i, pc := range pieces {
 		switch {

@@ -93,8 +93,6 @@ func (g *Gateway) Run(ctx context.Context) error {
 // Read answers all queries with one call to each instance concerned, and as few
 // more as it takes where routes were out of date.
 func (g *Gateway) Read(ctx context.Context, queries []*read.Query) ([]*read.Result, []error) {
-	ctx, cancel := context.WithTimeout(ctx, g.cfg.Timeout)
-	defer cancel()
 	results, errs := make([]*read.Result, len(queries)), make([]error, len(queries))
 	plans := make([]*plan, len(queries))
 	var pieces []*piece
@@ -104,10 +102,17 @@ func (g *Gateway) Read(ctx context.Context, queries []*read.Query) ([]*read.Resu
 			errs[i] = err
 			continue
 		}
-		plans[i] = p
-		pieces = append(pieces, p.pieces...)
+		if plans[i] = p; len(queries) == 1 {
+			pieces = p.pieces
+		} else {
+			pieces = append(pieces, p.pieces...)
+		}
 	}
-	g.gather(ctx, pieces)
+	if len(pieces) > 0 && !g.gatherLocal(ctx, pieces) {
+		ctx, cancel := context.WithTimeout(ctx, g.cfg.Timeout)
+		defer cancel()
+		g.gather(ctx, pieces)
+	}
 	for i, p := range plans {
 		if p == nil {
 			continue

@@ -44,9 +44,12 @@ func (g *Gateway) plan(ctx context.Context, q *read.Query) (*plan, error) {
 			return nil, err
 		}
 	}
-	timed, err := absolute(q, time.Now())
-	if err != nil {
-		return nil, err
+	timed := q
+	if q.Op == read.Fetch || q.Op == read.Top {
+		var err error
+		if timed, err = absolute(q, time.Now()); err != nil {
+			return nil, err
+		}
 	}
 	p := &plan{view: v, query: timed}
 	if q.Op == read.Get || q.Op == read.Fetch {
@@ -83,6 +86,11 @@ func (g *Gateway) check(v *view.View, q *read.Query) error {
 
 // partitions is the broker's count for a view, as soon as it is known.
 func (g *Gateway) partitions(ctx context.Context, v *view.View) (int32, error) {
+	if routes, _ := g.cfg.Routes.Routes(); routes.Partitions[v.Subtopology] > 0 {
+		return routes.Partitions[v.Subtopology], nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, g.cfg.Timeout)
+	defer cancel()
 	for {
 		routes, newer := g.cfg.Routes.Routes()
 		if n := routes.Partitions[v.Subtopology]; n > 0 {
@@ -122,14 +130,14 @@ func absolute(q *read.Query, now time.Time) (*read.Query, error) {
 
 // byKey sends each key to its partition, all keys of a partition together.
 func (p *plan) byKey(n int32) {
+	if len(p.query.Keys) == 1 {
+		req := &read.Request{Query: *p.query, Partition: p.partitionOf(p.query.Keys[0], n)}
+		p.pieces = []*piece{{view: p.view, req: req, places: firstPlace}}
+		return
+	}
 	parts := make(map[int32]*piece)
-	var b []byte
 	for i, k := range p.query.Keys {
-		part := int32(0)
-		if !p.view.Global {
-			b = view.AppendPartitionBytes(b[:0], p.view.KeyFormat, k)
-			part = p.view.Partitioner.Of(b, n)
-		}
+		part := p.partitionOf(k, n)
 		pc := parts[part]
 		if pc == nil {
 			pc = &piece{view: p.view, req: &read.Request{Query: *p.query, Partition: part}}
@@ -140,4 +148,15 @@ func (p *plan) byKey(n int32) {
 		pc.req.Keys = append(pc.req.Keys, k)
 		pc.places = append(pc.places, i)
 	}
+}
+
+// firstPlace are the places of a query with one key. It is not changed.
+var firstPlace = []int{0}
+
+func (p *plan) partitionOf(key []view.Value, n int32) int32 {
+	if p.view.Global {
+		return 0
+	}
+	var room [64]byte
+	return p.view.Partitioner.Of(view.AppendPartitionBytes(room[:0], p.view.KeyFormat, key), n)
 }

@@ -121,7 +121,7 @@ func loadLines(ctx context.Context, c *cli.Command) error {
 	})
 	err = errors.Join(err, w.Flush(inner))
 	stop()
-	<-ran
+	err = errors.Join(err, <-ran)
 	progress.done()
 	fmt.Fprintf(c.Root().Writer, "wrote %d records into %s (%d partitions)\n", w.Written(), c.String("topic"), partitions)
 	return err

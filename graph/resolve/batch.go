@@ -7,6 +7,7 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/streamgauge/streamgauge/view/read"
+	"github.com/vektah/gqlparser/v2/ast"
 )
 
 // batchWait is how long the reads of an operation wait for its other root
@@ -26,7 +27,24 @@ func Batch(v read.Views, isRead func(field string) bool) read.Views {
 	return &batching{Views: v, isRead: isRead}
 }
 
-type batchKey struct{}
+// operation is what the reads of one operation share.
+type operation struct {
+	collector
+	batch
+}
+
+type operationKey struct{}
+
+func operationOf(ctx context.Context) *operation {
+	o, _ := ctx.Value(operationKey{}).(*operation)
+	return o
+}
+
+// BeginOperation prepares a context for one operation: its root reads travel
+// together, and the freshness of all is noted.
+func BeginOperation(ctx context.Context) context.Context {
+	return context.WithValue(ctx, operationKey{}, &operation{})
+}
 
 // batch is the reads of one operation under way.
 type batch struct {
@@ -39,14 +57,9 @@ type batch struct {
 	done    chan struct{}
 }
 
-// BeginOperation prepares a context for one operation.
-func BeginOperation(ctx context.Context) context.Context {
-	return context.WithValue(Collect(ctx), batchKey{}, &batch{done: make(chan struct{})})
-}
-
 // Read sends a root field's query together with its siblings'.
 func (b *batching) Read(ctx context.Context, queries []*read.Query) ([]*read.Result, []error) {
-	op, _ := ctx.Value(batchKey{}).(*batch)
+	op := operationOf(ctx)
 	fc := graphql.GetFieldContext(ctx)
 	if op == nil || len(queries) != 1 || fc == nil || fc.Object != "Query" {
 		return b.Views.Read(ctx, queries)
@@ -80,6 +93,7 @@ func (o *batch) join(ctx context.Context, q *read.Query, isRead func(string) boo
 			o.sent = true
 			return 0, false, true
 		}
+		o.done = make(chan struct{})
 	}
 	o.queries = append(o.queries, q)
 	o.expect--
@@ -88,6 +102,11 @@ func (o *batch) join(ctx context.Context, q *read.Query, isRead func(string) boo
 
 func rootReads(ctx context.Context, isRead func(string) bool) int {
 	op := graphql.GetOperationContext(ctx)
+	if root := op.Operation.SelectionSet; len(root) == 1 {
+		if _, ok := root[0].(*ast.Field); ok {
+			return 1
+		}
+	}
 	n := 0
 	for _, f := range graphql.CollectFields(op, op.Operation.SelectionSet, []string{"Query"}) {
 		if isRead(f.Name) {

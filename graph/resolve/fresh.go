@@ -59,45 +59,43 @@ func RowFreshness(parts []read.Part, partition int32) *Freshness {
 // collector keeps the freshness of one operation's reads by response path, for
 // the extensions. Safe for concurrent use.
 type collector struct {
-	mu    sync.Mutex // guards views
-	views map[string]*Freshness
+	noting sync.Mutex // guards noted
+	noted  []noted
 }
 
-type collectorKey struct{}
-
-// Collect prepares a context to note the freshness of the reads below it.
-func Collect(ctx context.Context) context.Context {
-	return context.WithValue(ctx, collectorKey{}, &collector{})
+// noted is a field that was read, and where its answer came from.
+type noted struct {
+	field *graphql.FieldContext
+	parts []read.Part
 }
 
 // Collected is what was noted, by response path; nil when nothing was.
 func Collected(ctx context.Context) map[string]any {
-	c, _ := ctx.Value(collectorKey{}).(*collector)
+	c := operationOf(ctx)
 	if c == nil {
 		return nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.views) == 0 {
+	c.noting.Lock()
+	all := c.noted
+	c.noted = nil
+	c.noting.Unlock()
+	if len(all) == 0 {
 		return nil
 	}
-	views := c.views
-	c.views = nil
+	views := make(map[string]*Freshness, len(all))
+	for _, n := range all {
+		views[n.field.Path().String()] = FreshnessOf(n.parts)
+	}
 	return map[string]any{"views": views}
 }
 
 // note keeps the freshness of the field that ctx resolves.
 func note(ctx context.Context, parts []read.Part) {
-	c, _ := ctx.Value(collectorKey{}).(*collector)
+	c := operationOf(ctx)
 	if c == nil {
 		return
 	}
-	path := graphql.GetPath(ctx).String()
-	f := FreshnessOf(parts)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.views == nil {
-		c.views = make(map[string]*Freshness)
-	}
-	c.views[path] = f
+	c.noting.Lock()
+	defer c.noting.Unlock()
+	c.noted = append(c.noted, noted{graphql.GetFieldContext(ctx), parts})
 }

@@ -9,12 +9,12 @@ import (
 
 // OneEach looks up a row for each parent, in one read. A parent whose key is
 // null in a column has none.
-func OneEach[P, T any](ctx context.Context, v read.Views, parents []*P, key func(*P) []view.Value, query func(keys ...[]view.Value) *read.Query, make Make[T]) ([]*T, error) {
-	out, err := each(ctx, v, parents, key, query, make)
+func OneEach[P, T any](ctx context.Context, v read.Views, parents []*P, key func(*P) []view.Value, query func(keys ...[]view.Value) *read.Query, maker Make[T]) ([]*T, error) {
+	out, err := each(ctx, v, parents, key, query, maker)
 	if err != nil {
 		return nil, err
 	}
-	ones := newSlice[*T](len(parents))
+	ones := make([]*T, len(parents))
 	for i, rows := range out {
 		if len(rows) > 0 {
 			ones[i] = rows[0]
@@ -24,14 +24,12 @@ func OneEach[P, T any](ctx context.Context, v read.Views, parents []*P, key func
 }
 
 // ListEach reads the windows of each parent's key, in one read.
-func ListEach[P, T any](ctx context.Context, v read.Views, parents []*P, key func(*P) []view.Value, query func(keys ...[]view.Value) *read.Query, make Make[T]) ([][]*T, error) {
-	return each(ctx, v, parents, key, query, make)
+func ListEach[P, T any](ctx context.Context, v read.Views, parents []*P, key func(*P) []view.Value, query func(keys ...[]view.Value) *read.Query, maker Make[T]) ([][]*T, error) {
+	return each(ctx, v, parents, key, query, maker)
 }
 
-func newSlice[T any](n int) []T { return make([]T, n) }
-
-func each[P, T any](ctx context.Context, v read.Views, parents []*P, key func(*P) []view.Value, query func(keys ...[]view.Value) *read.Query, make Make[T]) ([][]*T, error) {
-	out := newSlice[[]*T](len(parents))
+func each[P, T any](ctx context.Context, v read.Views, parents []*P, key func(*P) []view.Value, query func(keys ...[]view.Value) *read.Query, maker Make[T]) ([][]*T, error) {
+	out := make([][]*T, len(parents))
 	var keys [][]view.Value
 	places := map[string][]int{} // equal keys are asked for once
 	var order []string
@@ -60,9 +58,9 @@ func each[P, T any](ctx context.Context, v read.Views, parents []*P, key func(*P
 		var rows []*T
 		switch {
 		case r.Series != nil:
-			rows = makeAll(r.Series[n], r.Parts, make)
+			rows = makeAll(r.Series[n], r.Parts, maker)
 		case r.Rows[n] != nil:
-			rows = []*T{make(r.Rows[n], r.Parts)}
+			rows = []*T{maker(r.Rows[n], r.Parts)}
 		}
 		for _, i := range places[id] {
 			out[i] = rows

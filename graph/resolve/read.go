@@ -105,15 +105,15 @@ func ask(ctx context.Context, v read.Views, q *read.Query) (*read.Result, error)
 }
 
 // One answers a lookup: the row, or nil.
-func One[T any](ctx context.Context, v read.Views, q *read.Query, make Make[T]) (*T, error) {
+func One[T any](ctx context.Context, v read.Views, q *read.Query, maker Make[T]) (*T, error) {
 	r, err := ask(ctx, v, q)
 	if err != nil {
 		return nil, err
 	}
-	return oneOf(r, make), nil
+	return oneOf(r, maker), nil
 }
 
-func oneOf[T any](r *read.Result, make Make[T]) *T {
+func oneOf[T any](r *read.Result, maker Make[T]) *T {
 	rows := r.Rows
 	if r.Series != nil {
 		rows = r.Series[0]
@@ -121,25 +121,25 @@ func oneOf[T any](r *read.Result, make Make[T]) *T {
 	if len(rows) == 0 || rows[0] == nil {
 		return nil
 	}
-	return make(rows[0], r.Parts)
+	return maker(rows[0], r.Parts)
 }
 
 // List answers with rows: of many keys (nil where one is missing), of a key's
 // windows, of a ranking.
-func List[T any](ctx context.Context, v read.Views, q *read.Query, make Make[T]) ([]*T, error) {
+func List[T any](ctx context.Context, v read.Views, q *read.Query, maker Make[T]) ([]*T, error) {
 	r, err := ask(ctx, v, q)
 	if err != nil {
 		return nil, err
 	}
-	return listOf(r, make), nil
+	return listOf(r, maker), nil
 }
 
-func listOf[T any](r *read.Result, make Make[T]) []*T {
+func listOf[T any](r *read.Result, maker Make[T]) []*T {
 	rows := r.Rows
 	if r.Series != nil {
 		rows = r.Series[0]
 	}
-	return makeAll(rows, r.Parts, make)
+	return makeAll(rows, r.Parts, maker)
 }
 
 func makeAll[T any](rows []*read.Row, parts []read.Part, f Make[T]) []*T {
@@ -153,12 +153,12 @@ func makeAll[T any](rows []*read.Row, parts []read.Part, f Make[T]) []*T {
 }
 
 // Rows answers with rows and how they stand.
-func Rows[T any](ctx context.Context, v read.Views, q *read.Query, make Make[T]) ([]*T, *Freshness, error) {
+func Rows[T any](ctx context.Context, v read.Views, q *read.Query, maker Make[T]) ([]*T, *Freshness, error) {
 	r, err := ask(ctx, v, q)
 	if err != nil {
 		return nil, nil, err
 	}
-	return listOf(r, make), FreshnessOf(r.Parts), nil
+	return listOf(r, maker), FreshnessOf(r.Parts), nil
 }
 
 // Page is a page of rows, each with its cursor.
@@ -170,17 +170,17 @@ type Page[T any] struct {
 }
 
 // Pages answers with a page.
-func Pages[T any](ctx context.Context, v read.Views, q *read.Query, make Make[T]) (*Page[T], error) {
+func Pages[T any](ctx context.Context, v read.Views, q *read.Query, maker Make[T]) (*Page[T], error) {
 	r, err := ask(ctx, v, q)
 	if err != nil {
 		return nil, err
 	}
-	return pageOf(r, q, make), nil
+	return pageOf(r, q, maker), nil
 }
 
-func pageOf[T any](r *read.Result, q *read.Query, make Make[T]) *Page[T] {
+func pageOf[T any](r *read.Result, q *read.Query, maker Make[T]) *Page[T] {
 	p := &Page[T]{
-		Nodes: makeAll(r.Rows, r.Parts, make), Freshness: FreshnessOf(r.Parts),
+		Nodes: makeAll(r.Rows, r.Parts, maker), Freshness: FreshnessOf(r.Parts),
 		Info: &PageInfo{HasNextPage: r.More, HasPreviousPage: q.After != nil},
 	}
 	for _, row := range r.Rows {

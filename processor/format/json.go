@@ -1,6 +1,8 @@
 package format
 
 import (
+	"errors"
+
 	"github.com/streamgauge/streamgauge/view"
 )
 
@@ -68,7 +70,8 @@ func (d *JSON) Decode(dst []view.Value, r *Record) error {
 		return bad("", "not JSON: begins like the framing of a schema registry (a zero byte and a schema id)")
 	}
 	if err := d.value(&d.root); err != nil {
-		if _, ok := err.(*Error); ok {
+		var own *Error
+		if errors.As(err, &own) {
 			return err
 		}
 		return bad("", "%v", err)

@@ -1,0 +1,6 @@
+//go:build race
+
+package server
+
+// raceDetector: times mean little.
+const raceDetector = true
