@@ -38,7 +38,7 @@ generate: ## generate graph/ from schema.graphqls
 	$(GO) run ./cmd/streamgauge generate
 
 generate-diff: generate ## fails when graph/ does not match its schema
-	git diff --exit-code -- graph
+	@test -z "$$(git status --porcelain -- graph)" || { git status --short -- graph; git diff -- graph; exit 1; }
 
 tidy-diff: ## fails when go.mod is not tidy
 	$(GO) mod tidy -diff
@@ -57,7 +57,7 @@ web: ## build the pages into web/dist
 	cd web/app && npm ci --no-audit --no-fund && npm run build
 
 web-diff: web ## fails when web/dist does not match its sources
-	git diff --exit-code -- web/dist
+	@test -z "$$(git status --porcelain -- web/dist)" || { git status --short -- web/dist; exit 1; }
 
 test-web: build ## the pages in a browser, and the GraphQL-over-HTTP audits
 	web/test.sh

@@ -2046,7 +2046,7 @@ func (ec *executionContext) _AirportTotals_airport(ctx context.Context, field gr
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *Airport) graphql.Marshaler {
-			return ec.marshalOAirport2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirport(ctx, selections, v)
+			return ec.marshalOAirport2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirport(ctx, selections, v)
 		},
 		true,
 		false,
@@ -2101,7 +2101,7 @@ func (ec *executionContext) _AirportTotals_hours(ctx context.Context, field grap
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*AirportHour) graphql.Marshaler {
-			return ec.marshalOAirportHour2ᚕᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirportHourᚄ(ctx, selections, v)
+			return ec.marshalOAirportHour2ᚕᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirportHourᚄ(ctx, selections, v)
 		},
 		true,
 		false,
@@ -2200,7 +2200,7 @@ func (ec *executionContext) _AirportTotalsConnection_edges(ctx context.Context, 
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*AirportTotalsEdge) graphql.Marshaler {
-			return ec.marshalNAirportTotalsEdge2ᚕᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirportTotalsEdgeᚄ(ctx, selections, v)
+			return ec.marshalNAirportTotalsEdge2ᚕᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirportTotalsEdgeᚄ(ctx, selections, v)
 		},
 		true,
 		true,
@@ -2296,7 +2296,7 @@ func (ec *executionContext) _AirportTotalsEdge_node(ctx context.Context, field g
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *AirportTotals) graphql.Marshaler {
-			return ec.marshalNAirportTotals2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirportTotals(ctx, selections, v)
+			return ec.marshalNAirportTotals2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirportTotals(ctx, selections, v)
 		},
 		true,
 		true,
@@ -2637,7 +2637,7 @@ func (ec *executionContext) _Query_airportTotals(ctx context.Context, field grap
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *AirportTotals) graphql.Marshaler {
-			return ec.marshalOAirportTotals2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirportTotals(ctx, selections, v)
+			return ec.marshalOAirportTotals2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirportTotals(ctx, selections, v)
 		},
 		true,
 		false,
@@ -2681,7 +2681,7 @@ func (ec *executionContext) _Query_airportTotalsOf(ctx context.Context, field gr
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*AirportTotals) graphql.Marshaler {
-			return ec.marshalOAirportTotals2ᚕᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirportTotals(ctx, selections, v)
+			return ec.marshalOAirportTotals2ᚕᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirportTotals(ctx, selections, v)
 		},
 		true,
 		false,
@@ -2725,7 +2725,7 @@ func (ec *executionContext) _Query_airportTotalsPage(ctx context.Context, field 
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *AirportTotalsConnection) graphql.Marshaler {
-			return ec.marshalOAirportTotalsConnection2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirportTotalsConnection(ctx, selections, v)
+			return ec.marshalOAirportTotalsConnection2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirportTotalsConnection(ctx, selections, v)
 		},
 		true,
 		false,
@@ -2792,7 +2792,7 @@ func (ec *executionContext) _Query_topAirports(ctx context.Context, field graphq
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *TopAirports) graphql.Marshaler {
-			return ec.marshalOTopAirports2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐTopAirports(ctx, selections, v)
+			return ec.marshalOTopAirports2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐTopAirports(ctx, selections, v)
 		},
 		true,
 		false,
@@ -2836,7 +2836,7 @@ func (ec *executionContext) _Query_leastPunctual(ctx context.Context, field grap
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*AirportTotals) graphql.Marshaler {
-			return ec.marshalOAirportTotals2ᚕᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirportTotalsᚄ(ctx, selections, v)
+			return ec.marshalOAirportTotals2ᚕᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirportTotalsᚄ(ctx, selections, v)
 		},
 		true,
 		false,
@@ -2880,7 +2880,7 @@ func (ec *executionContext) _Query_airportHours(ctx context.Context, field graph
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*AirportHour) graphql.Marshaler {
-			return ec.marshalOAirportHour2ᚕᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirportHourᚄ(ctx, selections, v)
+			return ec.marshalOAirportHour2ᚕᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirportHourᚄ(ctx, selections, v)
 		},
 		true,
 		false,
@@ -2924,7 +2924,7 @@ func (ec *executionContext) _Query_airportPeriod(ctx context.Context, field grap
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *AirportHour) graphql.Marshaler {
-			return ec.marshalOAirportHour2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirportHour(ctx, selections, v)
+			return ec.marshalOAirportHour2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirportHour(ctx, selections, v)
 		},
 		true,
 		false,
@@ -2968,7 +2968,7 @@ func (ec *executionContext) _Query_busiestAirports(ctx context.Context, field gr
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*AirportHour) graphql.Marshaler {
-			return ec.marshalOAirportHour2ᚕᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirportHourᚄ(ctx, selections, v)
+			return ec.marshalOAirportHour2ᚕᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirportHourᚄ(ctx, selections, v)
 		},
 		true,
 		false,
@@ -3088,7 +3088,7 @@ func (ec *executionContext) _Subscription_airportTotals(ctx context.Context, fie
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *AirportTotals) graphql.Marshaler {
-			return ec.marshalOAirportTotals2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirportTotals(ctx, selections, v)
+			return ec.marshalOAirportTotals2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirportTotals(ctx, selections, v)
 		},
 		true,
 		false,
@@ -3132,7 +3132,7 @@ func (ec *executionContext) _Subscription_topAirports(ctx context.Context, field
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *TopAirports) graphql.Marshaler {
-			return ec.marshalOTopAirports2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐTopAirports(ctx, selections, v)
+			return ec.marshalOTopAirports2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐTopAirports(ctx, selections, v)
 		},
 		true,
 		false,
@@ -3176,7 +3176,7 @@ func (ec *executionContext) _Subscription_airportHours(ctx context.Context, fiel
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*AirportHour) graphql.Marshaler {
-			return ec.marshalOAirportHour2ᚕᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirportHourᚄ(ctx, selections, v)
+			return ec.marshalOAirportHour2ᚕᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirportHourᚄ(ctx, selections, v)
 		},
 		true,
 		false,
@@ -3219,7 +3219,7 @@ func (ec *executionContext) _TopAirports_rows(ctx context.Context, field graphql
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*AirportTotals) graphql.Marshaler {
-			return ec.marshalNAirportTotals2ᚕᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirportTotalsᚄ(ctx, selections, v)
+			return ec.marshalNAirportTotals2ᚕᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirportTotalsᚄ(ctx, selections, v)
 		},
 		true,
 		true,
@@ -5320,7 +5320,7 @@ func (ec *executionContext) ___Type(ctx context.Context, sel ast.SelectionSet, o
 
 // region    ***************************** type.gotpl *****************************
 
-func (ec *executionContext) marshalNAirportHour2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirportHour(ctx context.Context, sel ast.SelectionSet, v *AirportHour) graphql.Marshaler {
+func (ec *executionContext) marshalNAirportHour2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirportHour(ctx context.Context, sel ast.SelectionSet, v *AirportHour) graphql.Marshaler {
 	if v == nil {
 		graphql.AddInvalidNullError(ctx, "AirportHour!")
 		return graphql.Null
@@ -5328,12 +5328,12 @@ func (ec *executionContext) marshalNAirportHour2ᚖgithubᚗcomᚋstreamgaugeᚋ
 	return ec._AirportHour(ctx, sel, v)
 }
 
-func (ec *executionContext) marshalNAirportTotals2ᚕᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirportTotalsᚄ(ctx context.Context, sel ast.SelectionSet, v []*AirportTotals) graphql.Marshaler {
+func (ec *executionContext) marshalNAirportTotals2ᚕᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirportTotalsᚄ(ctx context.Context, sel ast.SelectionSet, v []*AirportTotals) graphql.Marshaler {
 	ctx = graphql.WithBatchParents(ctx, "AirportTotals", v, nil)
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNAirportTotals2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirportTotals(ctx, sel, v[i])
+		return ec.marshalNAirportTotals2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirportTotals(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {
@@ -5345,7 +5345,7 @@ func (ec *executionContext) marshalNAirportTotals2ᚕᚖgithubᚗcomᚋstreamgau
 	return ret
 }
 
-func (ec *executionContext) marshalNAirportTotals2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirportTotals(ctx context.Context, sel ast.SelectionSet, v *AirportTotals) graphql.Marshaler {
+func (ec *executionContext) marshalNAirportTotals2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirportTotals(ctx context.Context, sel ast.SelectionSet, v *AirportTotals) graphql.Marshaler {
 	if v == nil {
 		graphql.AddInvalidNullError(ctx, "AirportTotals!")
 		return graphql.Null
@@ -5353,11 +5353,11 @@ func (ec *executionContext) marshalNAirportTotals2ᚖgithubᚗcomᚋstreamgauge�
 	return ec._AirportTotals(ctx, sel, v)
 }
 
-func (ec *executionContext) marshalNAirportTotalsEdge2ᚕᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirportTotalsEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*AirportTotalsEdge) graphql.Marshaler {
+func (ec *executionContext) marshalNAirportTotalsEdge2ᚕᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirportTotalsEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*AirportTotalsEdge) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNAirportTotalsEdge2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirportTotalsEdge(ctx, sel, v[i])
+		return ec.marshalNAirportTotalsEdge2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirportTotalsEdge(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {
@@ -5369,7 +5369,7 @@ func (ec *executionContext) marshalNAirportTotalsEdge2ᚕᚖgithubᚗcomᚋstrea
 	return ret
 }
 
-func (ec *executionContext) marshalNAirportTotalsEdge2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirportTotalsEdge(ctx context.Context, sel ast.SelectionSet, v *AirportTotalsEdge) graphql.Marshaler {
+func (ec *executionContext) marshalNAirportTotalsEdge2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirportTotalsEdge(ctx context.Context, sel ast.SelectionSet, v *AirportTotalsEdge) graphql.Marshaler {
 	if v == nil {
 		graphql.AddInvalidNullError(ctx, "AirportTotalsEdge!")
 		return graphql.Null
@@ -5688,21 +5688,21 @@ func (ec *executionContext) marshalN__TypeKind2string(ctx context.Context, sel a
 	return res
 }
 
-func (ec *executionContext) marshalOAirport2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirport(ctx context.Context, sel ast.SelectionSet, v *Airport) graphql.Marshaler {
+func (ec *executionContext) marshalOAirport2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirport(ctx context.Context, sel ast.SelectionSet, v *Airport) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	return ec._Airport(ctx, sel, v)
 }
 
-func (ec *executionContext) marshalOAirportHour2ᚕᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirportHourᚄ(ctx context.Context, sel ast.SelectionSet, v []*AirportHour) graphql.Marshaler {
+func (ec *executionContext) marshalOAirportHour2ᚕᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirportHourᚄ(ctx context.Context, sel ast.SelectionSet, v []*AirportHour) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNAirportHour2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirportHour(ctx, sel, v[i])
+		return ec.marshalNAirportHour2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirportHour(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {
@@ -5714,14 +5714,14 @@ func (ec *executionContext) marshalOAirportHour2ᚕᚖgithubᚗcomᚋstreamgauge
 	return ret
 }
 
-func (ec *executionContext) marshalOAirportHour2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirportHour(ctx context.Context, sel ast.SelectionSet, v *AirportHour) graphql.Marshaler {
+func (ec *executionContext) marshalOAirportHour2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirportHour(ctx context.Context, sel ast.SelectionSet, v *AirportHour) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	return ec._AirportHour(ctx, sel, v)
 }
 
-func (ec *executionContext) marshalOAirportTotals2ᚕᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirportTotals(ctx context.Context, sel ast.SelectionSet, v []*AirportTotals) graphql.Marshaler {
+func (ec *executionContext) marshalOAirportTotals2ᚕᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirportTotals(ctx context.Context, sel ast.SelectionSet, v []*AirportTotals) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
@@ -5729,13 +5729,13 @@ func (ec *executionContext) marshalOAirportTotals2ᚕᚖgithubᚗcomᚋstreamgau
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalOAirportTotals2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirportTotals(ctx, sel, v[i])
+		return ec.marshalOAirportTotals2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirportTotals(ctx, sel, v[i])
 	})
 
 	return ret
 }
 
-func (ec *executionContext) marshalOAirportTotals2ᚕᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirportTotalsᚄ(ctx context.Context, sel ast.SelectionSet, v []*AirportTotals) graphql.Marshaler {
+func (ec *executionContext) marshalOAirportTotals2ᚕᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirportTotalsᚄ(ctx context.Context, sel ast.SelectionSet, v []*AirportTotals) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
@@ -5743,7 +5743,7 @@ func (ec *executionContext) marshalOAirportTotals2ᚕᚖgithubᚗcomᚋstreamgau
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNAirportTotals2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirportTotals(ctx, sel, v[i])
+		return ec.marshalNAirportTotals2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirportTotals(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {
@@ -5755,14 +5755,14 @@ func (ec *executionContext) marshalOAirportTotals2ᚕᚖgithubᚗcomᚋstreamgau
 	return ret
 }
 
-func (ec *executionContext) marshalOAirportTotals2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirportTotals(ctx context.Context, sel ast.SelectionSet, v *AirportTotals) graphql.Marshaler {
+func (ec *executionContext) marshalOAirportTotals2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirportTotals(ctx context.Context, sel ast.SelectionSet, v *AirportTotals) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	return ec._AirportTotals(ctx, sel, v)
 }
 
-func (ec *executionContext) marshalOAirportTotalsConnection2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐAirportTotalsConnection(ctx context.Context, sel ast.SelectionSet, v *AirportTotalsConnection) graphql.Marshaler {
+func (ec *executionContext) marshalOAirportTotalsConnection2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐAirportTotalsConnection(ctx context.Context, sel ast.SelectionSet, v *AirportTotalsConnection) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
@@ -5902,7 +5902,7 @@ func (ec *executionContext) marshalOString2ᚖstring(ctx context.Context, sel as
 	return res
 }
 
-func (ec *executionContext) marshalOTopAirports2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋgenerating582015967ᚐTopAirports(ctx context.Context, sel ast.SelectionSet, v *TopAirports) graphql.Marshaler {
+func (ec *executionContext) marshalOTopAirports2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚐTopAirports(ctx context.Context, sel ast.SelectionSet, v *TopAirports) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}

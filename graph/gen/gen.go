@@ -76,6 +76,9 @@ func (g *generation) run(ctx context.Context) ([]string, error) {
 	if err := api.Generate(g.cfg, api.AddPlugin(p)); err != nil {
 		return nil, fmt.Errorf("generate: %w", err)
 	}
+	if err := g.forgetFolder(generated); err != nil {
+		return nil, err
+	}
 	if err := build(ctx, tmp); err != nil {
 		return nil, err
 	}
@@ -140,6 +143,23 @@ func (g *generation) configure() error {
 	}
 	cfg.Models["Int"] = config.TypeMapEntry{Model: config.StringList{"github.com/99designs/gqlgen/graphql.Int"}}
 	cfg.Models["ID"] = config.TypeMapEntry{Model: config.StringList{"github.com/99designs/gqlgen/graphql.ID"}}
+	return nil
+}
+
+// forgetFolder takes the temporary folder out of the names that gqlgen makes of
+// import paths, so that equal schemas give equal code.
+func (g *generation) forgetFolder(files []string) error {
+	for _, name := range files {
+		path := filepath.Join(g.tmp, name)
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		text := strings.ReplaceAll(string(b), "ᚋ"+filepath.Base(g.tmp)+"ᚐ", "ᚐ")
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
