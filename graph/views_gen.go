@@ -181,23 +181,19 @@ func (r *queryResolver) AirportTotals(ctx context.Context, origin string) (*Airp
 }
 
 func (r *queryResolver) AirportTotalsOf(ctx context.Context, origins []string) ([]*AirportTotals, error) {
-	keys := make([][]view.Value, len(origins))
-	for i, k := range origins {
-		keys[i] = []view.Value{resolve.Key(k)}
-	}
-	return resolve.List(ctx, r.Views, resolve.LookupQuery("airport-totals", keys...), makeAirportTotals)
+	return resolve.List(ctx, r.Views, resolve.LookupQuery("airport-totals", resolve.Keys(origins, func(sgKey string) []view.Value { return []view.Value{resolve.Key(sgKey)} })...), makeAirportTotals)
 }
 
 func (r *queryResolver) AirportTotalsPage(ctx context.Context, first int, after *string, prefix *string) (*AirportTotalsConnection, error) {
-	q, err := resolve.RangeQuery("airport-totals", &resolve.Options{First: resolve.Ptr(first), After: after, Prefix: prefix})
-	if err != nil {
-		return nil, err
+	sgQuery, sgErr := resolve.RangeQuery("airport-totals", &resolve.Options{First: resolve.Ptr(first), After: after, Prefix: prefix})
+	if sgErr != nil {
+		return nil, sgErr
 	}
-	p, err := resolve.Pages(ctx, r.Views, q, makeAirportTotals)
-	if err != nil {
-		return nil, err
+	sgPage, sgErr := resolve.Pages(ctx, r.Views, sgQuery, makeAirportTotals)
+	if sgErr != nil {
+		return nil, sgErr
 	}
-	return makeAirportTotalsConnection(p), nil
+	return makeAirportTotalsConnection(sgPage), nil
 }
 
 func (r *queryResolver) AirportCount(ctx context.Context) (*int64, error) {
@@ -205,11 +201,11 @@ func (r *queryResolver) AirportCount(ctx context.Context) (*int64, error) {
 }
 
 func (r *queryResolver) TopAirports(ctx context.Context, first int) (*TopAirports, error) {
-	rows, fresh, err := resolve.Rows(ctx, r.Views, resolve.TopQuery("airport-totals", "delayMinutes", &resolve.Options{First: resolve.Ptr(first)}), makeAirportTotals)
-	if err != nil {
-		return nil, err
+	sgRows, sgFresh, sgErr := resolve.Rows(ctx, r.Views, resolve.TopQuery("airport-totals", "delayMinutes", &resolve.Options{First: resolve.Ptr(first)}), makeAirportTotals)
+	if sgErr != nil {
+		return nil, sgErr
 	}
-	return &TopAirports{Rows: rows, Freshness: fresh}, nil
+	return &TopAirports{Rows: sgRows, Freshness: sgFresh}, nil
 }
 
 func (r *queryResolver) LeastPunctual(ctx context.Context, first int) ([]*AirportTotals, error) {
@@ -238,8 +234,8 @@ func (r *subscriptionResolver) AirportTotals(ctx context.Context, origin string)
 }
 
 func (r *subscriptionResolver) TopAirports(ctx context.Context, first int) (<-chan *TopAirports, error) {
-	return resolve.WatchRows(ctx, r.Views, resolve.TopQuery("airport-totals", "delayMinutes", &resolve.Options{First: resolve.Ptr(first)}), &resolve.Options{}, makeAirportTotals, func(rows []*AirportTotals, fresh *resolve.Freshness) *TopAirports {
-		return &TopAirports{Rows: rows, Freshness: fresh}
+	return resolve.WatchRows(ctx, r.Views, resolve.TopQuery("airport-totals", "delayMinutes", &resolve.Options{First: resolve.Ptr(first)}), &resolve.Options{}, makeAirportTotals, func(sgRows []*AirportTotals, sgFresh *resolve.Freshness) *TopAirports {
+		return &TopAirports{Rows: sgRows, Freshness: sgFresh}
 	})
 }
 

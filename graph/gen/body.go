@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/99designs/gqlgen/codegen"
+	"github.com/99designs/gqlgen/codegen/templates"
 	"github.com/streamgauge/streamgauge/view"
 	"github.com/streamgauge/streamgauge/view/schema"
 )
@@ -30,9 +31,9 @@ func (w *writer) body(f *codegen.Field, r *schema.Read) string {
 	case schema.Number:
 		fmt.Fprintf(&b, "\treturn resolve.Count(ctx, r.Views, %s)\n", query)
 	case schema.Wrapper:
-		fmt.Fprintf(&b, "\trows, fresh, err := resolve.Rows(ctx, r.Views, %s, %s)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn %s, nil\n", query, maker, w.wrap(f))
+		fmt.Fprintf(&b, "\tsgRows, sgFresh, sgErr := resolve.Rows(ctx, r.Views, %s, %s)\n\tif sgErr != nil {\n\t\treturn nil, sgErr\n\t}\n\treturn %s, nil\n", query, maker, w.wrap(f))
 	case schema.Connection:
-		fmt.Fprintf(&b, "\tp, err := resolve.Pages(ctx, r.Views, %s, %s)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn make%s(p), nil\n", query, maker, f.Type.Name())
+		fmt.Fprintf(&b, "\tsgPage, sgErr := resolve.Pages(ctx, r.Views, %s, %s)\n\tif sgErr != nil {\n\t\treturn nil, sgErr\n\t}\n\treturn make%s(sgPage), nil\n", query, maker, f.Type.Name())
 	default:
 		panic("gen: unknown shape of " + row)
 	}
@@ -47,7 +48,7 @@ func (w *writer) watch(f *codegen.Field, r *schema.Read, query, maker string) st
 	case schema.Number:
 		return fmt.Sprintf("resolve.WatchCount(ctx, r.Views, %s, %s)", query, o)
 	case schema.Wrapper:
-		return fmt.Sprintf("resolve.WatchRows(ctx, r.Views, %s, %s, %s, func(rows []*%s, fresh *resolve.Freshness) *%s { return %s })", query, o, maker, r.View.Name, f.Type.Name(), w.wrap(f))
+		return fmt.Sprintf("resolve.WatchRows(ctx, r.Views, %s, %s, %s, func(sgRows []*%s, sgFresh *resolve.Freshness) *%s { return %s })", query, o, maker, r.View.Name, f.Type.Name(), w.wrap(f))
 	case schema.Connection:
 		return fmt.Sprintf("resolve.WatchPage(ctx, r.Views, %s, %s, %s, make%s)", query, o, maker, f.Type.Name())
 	}
@@ -61,9 +62,9 @@ func (w *writer) wrap(f *codegen.Field) string {
 	for _, x := range o.Fields {
 		switch {
 		case x.Name == "rows":
-			fields = append(fields, x.GoFieldName+": rows")
+			fields = append(fields, x.GoFieldName+": sgRows")
 		case x.Type.Name() == "Freshness":
-			fields = append(fields, x.GoFieldName+": fresh")
+			fields = append(fields, x.GoFieldName+": sgFresh")
 		}
 	}
 	return fmt.Sprintf("&%s{%s}", o.Name, strings.Join(fields, ", "))
@@ -77,8 +78,7 @@ func (w *writer) query(b *strings.Builder, f *codegen.Field, r *schema.Read) str
 	switch r.Op {
 	case schema.Lookup:
 		if r.ListArg != "" {
-			w.listKeys(b, f, r)
-			return fmt.Sprintf("resolve.LookupQuery(%q, keys...)", r.View.Store)
+			return fmt.Sprintf("resolve.LookupQuery(%q, %s...)", r.View.Store, w.listKeys(f, r))
 		}
 		return fmt.Sprintf("resolve.LookupQuery(%q, []view.Value{%s})", r.View.Store, key)
 	case schema.Windows:
@@ -88,8 +88,8 @@ func (w *writer) query(b *strings.Builder, f *codegen.Field, r *schema.Read) str
 	case schema.Size:
 		return fmt.Sprintf("resolve.SizeQuery(%q%s)", r.View.Store, more(key))
 	}
-	fmt.Fprintf(b, "\tq, err := resolve.RangeQuery(%q, %s%s)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n", r.View.Store, o, more(key))
-	return "q"
+	fmt.Fprintf(b, "\tsgQuery, sgErr := resolve.RangeQuery(%q, %s%s)\n\tif sgErr != nil {\n\t\treturn nil, sgErr\n\t}\n", r.View.Store, o, more(key))
+	return "sgQuery"
 }
 
 func more(s string) string {
@@ -120,11 +120,10 @@ func keyExpr(a *codegen.FieldArgument) string {
 	return fmt.Sprintf("resolve.Key(%s)", a.VarName)
 }
 
-// listKeys writes the keys of a lookup of many.
-func (w *writer) listKeys(b *strings.Builder, f *codegen.Field, r *schema.Read) {
+// listKeys is the expression of the keys of a lookup of many.
+func (w *writer) listKeys(f *codegen.Field, r *schema.Read) string {
 	a := argByName(f, r.ListArg)
-	fmt.Fprintf(b, "\tkeys := make([][]view.Value, len(%s))\n\tfor i, k := range %s {\n", a.VarName, a.VarName)
-	elem := "resolve.Key(k)"
+	elem := "resolve.Key(sgKey)"
 	switch {
 	case r.ListOf != nil:
 		var parts []string
@@ -135,13 +134,14 @@ func (w *writer) listKeys(b *strings.Builder, f *codegen.Field, r *schema.Read) 
 			if field.TypeReference.IsPtr() {
 				fn = "KeyOf"
 			}
-			parts = append(parts, fmt.Sprintf("resolve.%s(k.%s)", fn, field.GoFieldName))
+			parts = append(parts, fmt.Sprintf("resolve.%s(sgKey.%s)", fn, field.GoFieldName))
 		}
 		elem = strings.Join(parts, ", ")
 	case !a.Type.Elem.NonNull:
-		elem = "resolve.KeyOf(k)"
+		elem = "resolve.KeyOf(sgKey)"
 	}
-	fmt.Fprintf(b, "\t\tkeys[i] = []view.Value{%s}\n\t}\n", elem)
+	typ := templates.CurrentImports.LookupType(a.TypeReference.Elem().GO)
+	return fmt.Sprintf("resolve.Keys(%s, func(sgKey %s) []view.Value { return []view.Value{%s} })", a.VarName, typ, elem)
 }
 
 // options are the fields of resolve.Options that the field's arguments give;

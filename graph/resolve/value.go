@@ -74,3 +74,12 @@ func KeyOf[T Go](t *T) view.Value {
 
 // Ptr makes an option of an argument that cannot be null.
 func Ptr[T any](t T) *T { return &t }
+
+// Keys makes the keys of a lookup of many.
+func Keys[T any](list []T, of func(T) []view.Value) [][]view.Value {
+	keys := make([][]view.Value, len(list))
+	for i, t := range list {
+		keys[i] = of(t)
+	}
+	return keys
+}
