@@ -83,16 +83,18 @@ func (w *watch) run(ctx context.Context, v *view.View) {
 		defer t.Stop()
 		tick = t.C
 	}
-	for {
+	for ticked := false; ; {
 		update, ok := w.read(ctx)
-		if !ok || !w.send(ctx, update) || update.Err != nil {
+		if !ok || !w.same(update, ticked) && (!w.send(ctx, update) || update.Err != nil) {
 			return
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.watcher.dirty:
+			ticked = false
 		case <-tick:
+			ticked = true
 		}
 		// Events that come close together are one.
 		if wait := w.every - time.Since(w.sent); wait > 0 && !sleep(ctx, wait) {
@@ -174,6 +176,21 @@ func (w *watch) older(r *read.Result) bool {
 		}
 	}
 	return false
+}
+
+// same says whether an update is what was sent last: equal seqs of equal
+// partitions. A time relative to now moves on by itself.
+func (w *watch) same(u read.Update, ticked bool) bool {
+	if ticked || w.last == nil || u.Result == nil || len(u.Result.Parts) != len(w.last.Parts) {
+		return false
+	}
+	for i := range u.Result.Parts {
+		p, q := &u.Result.Parts[i], &w.last.Parts[i]
+		if p.Partition != q.Partition || p.Seq != q.Seq || p.Incarnation != q.Incarnation || p.Role != q.Role || p.Err != nil || q.Err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // stale is the last answer, saying of its partitions why nothing newer comes.

@@ -126,6 +126,10 @@ func (s *Server) subscribe(ctx context.Context, oc *graphql.OperationContext, to
 	if s.ending != nil {
 		ctx, ending = s.ending(ctx)
 	}
+	root := &graphql.FieldContext{Object: "Subscription"}
+	if fields := graphql.CollectFields(oc, oc.Operation.SelectionSet, []string{"Subscription"}); len(fields) > 0 {
+		root.Field = fields[0]
+	}
 	start := graphql.WithResponseContext(ctx, s.present, s.recovered)
 	next := s.schema.Exec(start)
 	if errs := graphql.GetErrors(start); len(errs) > 0 {
@@ -137,6 +141,8 @@ func (s *Server) subscribe(ctx context.Context, oc *graphql.OperationContext, to
 		if s.extensions != nil {
 			event, collect = s.extensions(event)
 		}
+		// Paths of errors begin with the root field, as they do in a query.
+		event = graphql.WithFieldContext(event, root)
 		event = graphql.WithResponseContext(event, s.present, s.recovered)
 		resp := next(event)
 		if resp == nil {

@@ -79,10 +79,15 @@ func Collected(ctx context.Context) map[string]any {
 	all := c.noted
 	c.noted = nil
 	c.noting.Unlock()
-	if len(all) == 0 {
+	views := make(map[string]*Freshness, len(all))
+	if s := subscriptionOf(ctx); s != nil {
+		if root, parts := s.left(); root != "" {
+			views[root] = FreshnessOf(parts)
+		}
+	}
+	if len(all)+len(views) == 0 {
 		return nil
 	}
-	views := make(map[string]*Freshness, len(all))
 	for _, n := range all {
 		views[n.field.Path().String()] = FreshnessOf(n.parts)
 	}

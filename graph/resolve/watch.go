@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/99designs/gqlgen/graphql"
 	"github.com/streamgauge/streamgauge/view/read"
 )
 
@@ -23,6 +24,7 @@ func watchWith[T any](ctx context.Context, v read.Views, q *read.Query, o *Optio
 				ended(ctx, u.Err)
 				return
 			}
+			coming(ctx, u.Result.Parts)
 			select {
 			case out <- of(u.Result):
 			case <-ctx.Done():
@@ -33,31 +35,62 @@ func watchWith[T any](ctx context.Context, v read.Views, q *read.Query, o *Optio
 	return out, nil
 }
 
-// ending keeps why a subscription ended: its channel cannot carry an error.
-type ending struct {
-	mu  sync.Mutex // guards err
-	err error
+// subscription is what a subscription's events share. Safe for concurrent use.
+type subscription struct {
+	mu    sync.Mutex // guards the following
+	err   error      // why it ended: its channel cannot carry an error
+	root  string     // response path of its field
+	parts [][]read.Part
 }
 
-type endingKey struct{}
+type subscriptionKey struct{}
 
 // BeginSubscription prepares a context for one subscription; the function tells,
 // when its channel has closed, the error that ended it, nil when none did.
 func BeginSubscription(ctx context.Context) (context.Context, func() error) {
-	e := &ending{}
-	return context.WithValue(ctx, endingKey{}, e), func() error {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		return e.err
+	s := &subscription{}
+	return context.WithValue(ctx, subscriptionKey{}, s), func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.err
 	}
 }
 
+func subscriptionOf(ctx context.Context) *subscription {
+	s, _ := ctx.Value(subscriptionKey{}).(*subscription)
+	return s
+}
+
 func ended(ctx context.Context, err error) {
-	if e, _ := ctx.Value(endingKey{}).(*ending); e != nil {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.err = err
+	if s := subscriptionOf(ctx); s != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.err = err
 	}
+}
+
+// coming notes where the event about to be sent came from; left takes the notes
+// out again in the order of the events.
+func coming(ctx context.Context, parts []read.Part) {
+	s := subscriptionOf(ctx)
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.root = graphql.GetPath(ctx).String()
+	s.parts = append(s.parts, parts)
+}
+
+func (s *subscription) left() (root string, parts []read.Part) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.parts) == 0 {
+		return "", nil
+	}
+	root, parts = s.root, s.parts[0]
+	s.parts = s.parts[1:]
+	return root, parts
 }
 
 // WatchOne is One as a subscription.
