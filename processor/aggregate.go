@@ -2,7 +2,6 @@ package processor
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/streamgauge/streamgauge/processor/store"
@@ -21,6 +20,8 @@ type feed struct {
 	*schema.Feed
 	store   int // index in the task's store
 	pending map[string]*pendingRow
+	free    []*pendingRow // for reuse
+	room    int           // of the largest row encoded last
 	scratch []view.Value
 	late    prometheus.Counter
 	dropped prometheus.Counter
@@ -76,11 +77,15 @@ func (a *aggregator) apply(f *feed, values []view.Value, at view.Place, stream i
 	if err := view.CheckKey(len(a.key)); err != nil {
 		return err
 	}
-	row, err := a.row(f)
+	row, fresh, err := a.row(f)
 	if err != nil {
 		return err
 	}
-	return f.View.Accumulate(row.cells, values, at, f.scratch)
+	err = f.View.Accumulate(row.cells, values, at, f.scratch)
+	if err != nil && fresh {
+		delete(f.pending, string(a.key)) // a bad record makes no row
+	}
+	return err
 }
 
 // keyOf computes the record's key into a.key; false when a column that must
@@ -103,34 +108,59 @@ func (a *aggregator) keyOf(f *feed, values []view.Value) (bool, error) {
 	return true, nil
 }
 
-// row finds the pending row of a.key, or makes one of what is committed.
-func (a *aggregator) row(f *feed) (*pendingRow, error) {
+// row finds the pending row of a.key, or, fresh, makes one of what is
+// committed.
+func (a *aggregator) row(f *feed) (row *pendingRow, fresh bool, err error) {
 	if r, ok := f.pending[string(a.key)]; ok {
-		return r, nil
+		return r, false, nil
 	}
-	r := &pendingRow{cells: make([]view.Cell, len(f.View.Columns))}
+	r := f.blank()
 	snap := a.store.Snapshot()
 	defer snap.Release()
 	if b, ok := snap.Get(f.store, a.key); ok {
 		if err := f.View.DecodeCells(r.cells, b); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	f.pending[string(a.key)] = r
 	a.bytes += len(a.key) + 64*len(f.View.Columns)
-	return r, nil
+	return r, true, nil
+}
+
+// maxFree bounds the rows that a feed keeps for reuse.
+const maxFree = 4096
+
+// blank is a row to be filled.
+func (f *feed) blank() *pendingRow {
+	if n := len(f.free) - 1; n >= 0 {
+		r := f.free[n]
+		f.free = f.free[:n]
+		return r
+	}
+	return &pendingRow{cells: make([]view.Cell, len(f.View.Columns))}
 }
 
 // takeRun encodes what is pending as a sorted run. Nothing is pending
 // afterwards.
 func (a *aggregator) takeRun() store.Run {
-	var run store.Run
+	n := 0
 	for _, f := range a.feeds {
-		from := len(run)
+		n += len(f.pending)
+	}
+	run := make(store.Run, 0, n)
+	for _, f := range a.feeds {
+		from, room := len(run), 0
 		for k, r := range f.pending {
-			run = append(run, store.Entry{Store: f.store, Key: []byte(k), Value: f.View.AppendCells(nil, r.cells)})
+			row := f.View.AppendCells(make([]byte, 0, f.room), r.cells)
+			room = max(room, len(row))
+			run = append(run, store.Entry{Store: f.store, Key: []byte(k), Value: row})
+			if len(f.free) < maxFree {
+				clear(r.cells)
+				f.free = append(f.free, r)
+			}
 		}
-		slices.SortFunc(run[from:], func(a, b store.Entry) int { return strings.Compare(string(a.Key), string(b.Key)) })
+		f.room = room
+		slices.SortFunc(run[from:], compareEntries)
 		clear(f.pending)
 	}
 	a.bytes = 0

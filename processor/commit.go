@@ -2,6 +2,7 @@ package processor
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
@@ -15,19 +16,18 @@ import (
 // Kafka transaction with the changed rows, the commit record and the input's
 // offset, then a new snapshot; for another the offset alone.
 func (l *life) commit(ctx context.Context) error {
+	if l.store == nil {
+		return l.commitOffset(ctx) // of what has landed
+	}
 	began := time.Now()
 	if err := l.settle(ctx); err != nil {
 		return err
-	}
-	if l.store == nil {
-		return l.commitOffset(ctx)
 	}
 	run := l.expire(l.agg.takeRun())
 	next := l.rec.clone()
 	next.Seq++
 	next.Wall = began.UnixMilli()
-	batches := l.batches(run, &next)
-	ends, err := l.transact(ctx, &next, batches)
+	ends, err := l.transact(ctx, &next, l.batches(run, &next))
 	if err != nil {
 		return err
 	}
@@ -40,8 +40,8 @@ func (l *life) commit(ctx context.Context) error {
 // settle waits until everything forwarded is acknowledged: the source's offset
 // must not pass a record that may be lost.
 func (l *life) settle(ctx context.Context) error {
-	if l.fwd == nil || l.store == nil {
-		return nil // commitOffset takes what has landed
+	if l.fwd == nil {
+		return nil
 	}
 	for {
 		_, out, err := l.fwd.flights.state()
@@ -56,25 +56,26 @@ func (l *life) settle(ctx context.Context) error {
 	}
 }
 
-// batches encodes the transaction: the rows of each store and the commit
-// record, last, to its changelog; bad records to the dead letters.
+// batches encodes the transaction: to each changelog its store's rows and, last
+// of all, the commit record; bad records to the dead letters.
 func (l *life) batches(run store.Run, rec *commitRecord) []broker.TargetBatch {
-	now := rec.Wall
 	encoded := rec.encode()
-	targets := make([]broker.TargetBatch, len(l.changelog), len(l.changelog)+1)
+	var targets []broker.TargetBatch
 	for i, tp := range l.changelog {
-		targets[i] = broker.TargetBatch{TopicPartition: tp, Records: broker.NewBatchBuilder(broker.LZ4)}
+		b := broker.NewBatchBuilder(broker.LZ4)
+		for _, e := range rowsOf(run, i) {
+			if b.Len() > 0 && b.Size()+len(e.Key)+len(e.Value) > maxBatch {
+				targets = append(targets, broker.TargetBatch{TopicPartition: tp, Records: b})
+				b = broker.NewBatchBuilder(broker.LZ4)
+			}
+			b.Append(rec.Wall, e.Key, e.Value, nil)
+		}
+		b.Append(rec.Wall, commitKey, encoded, nil)
+		targets = append(targets, broker.TargetBatch{TopicPartition: tp, Records: b})
 	}
-	for _, e := range run {
-		targets[e.Store].Records.Append(now, e.Key, e.Value, nil)
-	}
-	for _, t := range targets {
-		t.Records.Append(now, commitKey, encoded, nil)
-	}
-	if l.letters.Len() > 0 {
-		to := broker.TopicPartition{Topic: deadLetters(l.w.cfg.App)}
-		targets = append(targets, broker.TargetBatch{TopicPartition: to, Records: l.letters})
-		l.letters = broker.NewBatchBuilder(broker.LZ4)
+	to := broker.TopicPartition{Topic: deadLetters(l.w.cfg.App)}
+	for _, b := range l.letters.take() {
+		targets = append(targets, broker.TargetBatch{TopicPartition: to, Records: b})
 	}
 	return targets
 }
@@ -84,6 +85,7 @@ func (l *life) batches(run store.Run, rec *commitRecord) []broker.TargetBatch {
 // under the next; one in doubt is found out about. It returns the offsets
 // after the batches, where they are known.
 func (l *life) transact(ctx context.Context, rec *commitRecord, batches []broker.TargetBatch) (map[broker.TopicPartition]int64, error) {
+	stamp := l.stamp(rec.Seq)
 	for {
 		m := l.w.membership()
 		if !m.tasks[l.id] {
@@ -93,18 +95,21 @@ func (l *life) transact(ctx context.Context, rec *commitRecord, batches []broker
 			Batches: batches, Group: l.w.cfg.App,
 			MemberID: m.memberID, InstanceID: l.w.cfg.StaticID, Generation: m.generation,
 			Offsets: map[broker.TopicPartition]broker.OffsetCommit{
-				l.input: {Offset: rec.Position, Metadata: strconv.FormatUint(rec.Seq, 10)},
+				l.input: {Offset: rec.Position, Metadata: stamp},
 			},
 		})
 		switch {
 		case err == nil:
+			l.stamped = stamp
 			return ends, nil
 		case errors.Is(err, broker.ErrGeneration):
 			l.cond.set(Waiting, nil)
 			err = l.awaitGeneration(ctx, m)
 		case errors.Is(err, broker.ErrInDoubt), errors.Is(err, broker.ErrNeedsInit):
 			var committed bool
-			if committed, err = l.resolve(ctx, rec.Seq, err); committed {
+			if committed, err = l.resolve(ctx, stamp, err); committed {
+				l.stamped = stamp
+				l.cond.set(Running, nil)
 				return nil, nil
 			}
 		}
@@ -131,29 +136,36 @@ func (l *life) awaitGeneration(ctx context.Context, m *membership) error {
 	}
 }
 
-// resolve finds out what became of the transaction with seq: whether it was
-// committed. Not committed means that the same batches may go again. Anything
-// else is an error: the task moved, or must reopen from its changelogs.
-func (l *life) resolve(ctx context.Context, seq uint64, doubt error) (committed bool, err error) {
+// stamp is what a transaction leaves as the metadata of the input's offset: its
+// seq, and which life of the task wrote it. Without the latter a task that was
+// away (its process stopped for a while, say) could take for its own the
+// transaction with which another owner went on from the same seq.
+func (l *life) stamp(seq uint64) string {
+	return strconv.FormatUint(seq, 10) + " " + l.nonce
+}
+
+// resolve finds out what became of the transaction with that stamp: whether it
+// was committed. Not committed means that the same batches may go again.
+// Anything else is an error: the task moved, or must reopen from its changelogs.
+func (l *life) resolve(ctx context.Context, stamp string, doubt error) (committed bool, err error) {
 	l.cond.set(InDoubt, nil)
 	l.w.metrics.inDoubt.Inc()
-	l.log.Warn("transaction in doubt", "seq", seq, "err", doubt)
+	l.log.Warn("transaction in doubt", "stamp", stamp, "err", doubt)
 	if err := l.fence(ctx); err != nil {
 		return false, err
 	}
-	at, err := l.committedSeq(ctx)
+	at, err := l.committed(ctx)
 	if err != nil {
 		return false, err
 	}
-	l.log.Info("doubt resolved", "seq", seq, "committed", at)
-	switch at {
-	case seq:
-		l.cond.set(Running, nil)
+	l.log.Info("doubt resolved", "stamp", stamp, "committed", at.Metadata)
+	switch at.Metadata {
+	case stamp:
 		return true, nil
-	case seq - 1:
+	case l.stamped:
 		return false, nil
 	}
-	return false, fmt.Errorf("%w: offsets say seq %d, expected %d or %d", errReopen, at, seq-1, seq)
+	return false, fmt.Errorf("%w: offsets are stamped %q, expected %q or %q", errReopen, at.Metadata, l.stamped, stamp)
 }
 
 // fence makes this task the holder of the transactional id: after a good
@@ -176,20 +188,6 @@ func (l *life) fence(ctx context.Context) error {
 	}
 }
 
-// committedSeq reads the seq that the last committed transaction left as the
-// metadata of the input's offset; 0: none.
-func (l *life) committedSeq(ctx context.Context) (uint64, error) {
-	c, err := l.committed(ctx)
-	if err != nil || c.Offset < 0 {
-		return 0, err
-	}
-	seq, err := strconv.ParseUint(c.Metadata, 10, 64)
-	if err != nil {
-		return 0, refuse(resetHint(l.w.cfg.App), "the group's offset of %s was not committed by this application (metadata %q)", l.input, c.Metadata)
-	}
-	return seq, nil
-}
-
 func (l *life) committed(ctx context.Context) (broker.Committed, error) {
 	offsets, err := l.w.cfg.Client.CommittedOffsets(ctx, l.w.cfg.App, []broker.TopicPartition{l.input})
 	if err != nil {
@@ -201,8 +199,8 @@ func (l *life) committed(ctx context.Context) (broker.Committed, error) {
 // commitOffset commits how far a source task without views is, acknowledged.
 func (l *life) commitOffset(ctx context.Context) error {
 	landed, _, err := l.fwd.flights.state()
+	l.progress = landed.Next != l.position
 	if err != nil || landed.Next == l.held {
-		l.progress = landed.Next != l.position
 		return err
 	}
 	m := l.w.membership()
@@ -213,16 +211,23 @@ func (l *life) commitOffset(ctx context.Context) error {
 	defer cancel()
 	err = l.w.cfg.Client.CommitOffsets(bounded, broker.GroupCommit{
 		Group: l.w.cfg.App, MemberID: m.memberID, InstanceID: l.w.cfg.StaticID, Generation: m.generation,
-		Offsets: map[broker.TopicPartition]broker.OffsetCommit{l.input: {Offset: landed.Next}},
+		Offsets: map[broker.TopicPartition]broker.OffsetCommit{l.input: {Offset: landed.Next, Metadata: l.inputID()}},
 	})
 	if err != nil {
 		// Nothing is lost: the next commit says the same or more.
 		l.log.Debug("offset not committed", "err", err)
+		l.progress = true
 		return ctx.Err()
 	}
 	l.held = landed.Next
-	l.progress = landed.Next != l.position
 	return nil
+}
+
+// inputID is the id of the input's topic as text: the metadata of an offset
+// that has no commit record beside it.
+func (l *life) inputID() string {
+	id := l.w.layout.topics[l.input.Topic].ID
+	return hex.EncodeToString(id[:])
 }
 
 // publish makes a committed transaction visible.
@@ -239,6 +244,9 @@ func (l *life) publish(run store.Run, rec *commitRecord, ends map[broker.TopicPa
 	l.trimmed.Store(rec.Position)
 	l.rankings.follow(run)
 	l.store.Publish(run, l.published(), l.storeState())
+	for i := range l.sweeps {
+		l.sweeps[i].committed(l.store)
+	}
 	l.w.hub.changed(l.id, l.sub, run, &l.last, edge)
 }
 

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/tinylib/msgp/msgp"
 )
@@ -36,8 +37,10 @@ type commitRecord struct {
 	Upstream []upstream
 	// Columns fingerprints by "store.column", of the schema that wrote the rows.
 	Columns map[string]string
-	// InputID is the topic id of the input when the record was written.
-	InputID [16]byte
+	// InputID is the topic id of the input when the record was written; SourceID
+	// that of the topic upstream, which the offsets in Upstream belong to.
+	InputID  [16]byte
+	SourceID [16]byte // zero for a source task
 }
 
 // upstream is what a repartition task knows of one source partition.
@@ -51,6 +54,24 @@ type upstream struct {
 	Idle     bool  // at the end and nothing new for a while
 }
 
+// seq is the record's; 0, which none has, without a record.
+func (r *commitRecord) seq() uint64 {
+	if r == nil {
+		return 0
+	}
+	return r.Seq
+}
+
+// knows says whether the schema that wrote the record had a store.
+func (r *commitRecord) knows(store string) bool {
+	for name := range r.Columns {
+		if strings.HasPrefix(name, store+".") {
+			return true
+		}
+	}
+	return false
+}
+
 // clone copies a record at work, so that it may be kept. Columns never change
 // in place.
 func (r *commitRecord) clone() commitRecord {
@@ -61,7 +82,7 @@ func (r *commitRecord) clone() commitRecord {
 
 func (r *commitRecord) encode() []byte {
 	b := []byte{commitVersion}
-	b = msgp.AppendMapHeader(b, 9)
+	b = msgp.AppendMapHeader(b, 10)
 	b = msgp.AppendUint64(msgp.AppendString(b, "seq"), r.Seq)
 	b = msgp.AppendInt64(msgp.AppendString(b, "wall"), r.Wall)
 	b = msgp.AppendInt64(msgp.AppendString(b, "stream"), r.Stream)
@@ -69,6 +90,7 @@ func (r *commitRecord) encode() []byte {
 	b = msgp.AppendInt64(msgp.AppendString(b, "caughtUp"), r.CaughtUp)
 	b = msgp.AppendInt64(msgp.AppendString(b, "lag"), r.Lag)
 	b = msgp.AppendString(msgp.AppendString(b, "input"), hex.EncodeToString(r.InputID[:]))
+	b = msgp.AppendString(msgp.AppendString(b, "source"), hex.EncodeToString(r.SourceID[:]))
 	b = msgp.AppendString(b, "upstream")
 	b = msgp.AppendArrayHeader(b, uint32(len(r.Upstream)))
 	for _, u := range r.Upstream {
@@ -121,12 +143,9 @@ func (r *commitRecord) decodeField(name string, b []byte) (_ []byte, err error) 
 	case "lag":
 		r.Lag, b, err = msgp.ReadInt64Bytes(b)
 	case "input":
-		var s string
-		if s, b, err = msgp.ReadStringBytes(b); err == nil {
-			var id []byte
-			id, err = hex.DecodeString(s)
-			copy(r.InputID[:], id)
-		}
+		b, err = decodeID(&r.InputID, b)
+	case "source":
+		b, err = decodeID(&r.SourceID, b)
 	case "upstream":
 		b, err = r.decodeUpstream(b)
 	case "columns":
@@ -134,6 +153,18 @@ func (r *commitRecord) decodeField(name string, b []byte) (_ []byte, err error) 
 	default:
 		b, err = msgp.Skip(b)
 	}
+	return b, err
+}
+
+func decodeID(id *[16]byte, b []byte) ([]byte, error) {
+	s, b, err := msgp.ReadStringBytes(b)
+	if err != nil {
+		return b, err
+	}
+	if len(s) != hex.EncodedLen(len(id)) {
+		return b, errors.New("topic id of another form")
+	}
+	_, err = hex.Decode(id[:], []byte(s))
 	return b, err
 }
 

@@ -55,9 +55,9 @@ const (
 	trimInterval       = 30 * time.Second
 	rankingLimit       = 1000
 	requestTimeout     = 15 * time.Second
-	// maxMessageBytes of the changelogs: a commit's rows of one store are one
-	// batch.
-	maxMessageBytes = 32 << 20
+	// maxMessageBytes of the changelogs and the dead letters: a row is at most as
+	// large as the records that it keeps texts of.
+	maxMessageBytes = 8 << 20
 )
 
 func (c *Config) fill() error {

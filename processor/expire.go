@@ -1,8 +1,8 @@
 package processor
 
 import (
+	"bytes"
 	"slices"
-	"strings"
 
 	"github.com/streamgauge/streamgauge/processor/store"
 	"github.com/streamgauge/streamgauge/view"
@@ -23,7 +23,8 @@ type sweep struct {
 	window *view.Window
 	done   int64  // everything that starts below is deleted
 	target int64  // of the sweep under way; done: none is
-	next   []byte // key to go on from
+	next   []byte // key to go on from; nil: from the first
+	last   bool   // the commit under way ends the sweep
 }
 
 // segmentSpan is the event time in a segment of a windowed store: two to four
@@ -49,14 +50,19 @@ func compareEntries(a, b store.Entry) int {
 	if a.Store != b.Store {
 		return a.Store - b.Store
 	}
-	return strings.Compare(string(a.Key), string(b.Key))
+	return bytes.Compare(a.Key, b.Key)
 }
 
 // step appends some tombstones; run[:n] is sorted and has what the commit
-// changes anyway.
+// changes anyway: of that, what has expired meanwhile becomes a tombstone too.
 func (s *sweep) step(l *life, run store.Run, n int) store.Run {
 	if s.target == s.done && !s.due(l.rec.Stream) {
 		return run
+	}
+	for i := range run[:n] {
+		if e := &run[i]; e.Store == s.store && s.past(e.Key) {
+			e.Value = nil
+		}
 	}
 	snap := l.store.Snapshot()
 	defer snap.Release()
@@ -68,8 +74,7 @@ func (s *sweep) step(l *life, run store.Run, n int) store.Run {
 			return false
 		}
 		looked++
-		_, start, err := view.SplitStart(key)
-		if err != nil || start >= s.target {
+		if !s.past(key) {
 			return true
 		}
 		e := store.Entry{Store: s.store, Key: slices.Clone(key)}
@@ -79,11 +84,21 @@ func (s *sweep) step(l *life, run store.Run, n int) store.Run {
 		}
 		return true
 	})
-	if s.next = stopped; stopped == nil {
-		s.done = s.target
-		l.store.DropSegments(s.store, s.done)
-	}
+	s.next, s.last = stopped, stopped == nil
 	return run
+}
+
+func (s *sweep) past(key []byte) bool {
+	_, start, err := view.SplitStart(key)
+	return err == nil && start < s.target
+}
+
+// committed is told that the tombstones are: only now may segments go.
+func (s *sweep) committed(st *store.Store) {
+	if s.last {
+		s.done, s.last = s.target, false
+		st.DropSegments(s.store, s.done)
+	}
 }
 
 // due begins a sweep when stream time has left a whole segment behind.

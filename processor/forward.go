@@ -18,7 +18,6 @@ import (
 type forwarder struct {
 	producer *broker.Producer
 	targets  []*target
-	letters  *broker.BatchBuilder
 	letterTo broker.TopicPartition
 	flights  flights
 
@@ -34,10 +33,6 @@ type target struct {
 	batches []*broker.BatchBuilder // by partition
 	dropped prometheus.Counter
 }
-
-// maxForwardBatch bounds a batch of forwarded records in bytes, well below
-// what a broker takes.
-const maxForwardBatch = 512 << 10
 
 // add encodes a record for every repartition topic of its source. One for which
 // its key does not do is reported to bad, and goes on to the others.
@@ -58,7 +53,7 @@ func (f *forwarder) add(ctx context.Context, src *schema.Source, values []view.V
 		p := view.Murmur2.Of(f.key, int32(len(t.batches)))
 		f.value = appendRecord(f.value[:0], o, src.Fields, t.Carry, values)
 		t.batches[p].Append(time.Now().UnixMilli(), f.key, f.value, nil)
-		if t.batches[p].Size() >= maxForwardBatch {
+		if t.batches[p].Size() >= maxBatch {
 			if err := f.send(ctx, broker.TopicPartition{Topic: t.topic, Partition: p}, &t.batches[p]); err != nil {
 				return err
 			}
@@ -99,12 +94,17 @@ func (f *forwarder) flush(ctx context.Context, progress sourceProgress) error {
 			}
 		}
 	}
-	if f.letters.Len() > 0 {
-		if err := f.send(ctx, f.letterTo, &f.letters); err != nil {
+	f.flights.close(progress)
+	return nil
+}
+
+// sendLetters sends the bad records of a chunk, before its flush.
+func (f *forwarder) sendLetters(ctx context.Context, batches []*broker.BatchBuilder) error {
+	for i := range batches {
+		if err := f.send(ctx, f.letterTo, &batches[i]); err != nil {
 			return err
 		}
 	}
-	f.flights.close(progress)
 	return nil
 }
 

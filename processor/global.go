@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -44,6 +43,7 @@ type global struct {
 	targets []int64
 	times   []int64 // ms: when each partition was last seen at its end
 	chunks  chan *broker.Chunk
+	letters letters
 }
 
 func newGlobal(w *Worker, table *schema.Table) *global {
@@ -65,9 +65,13 @@ func (g *global) run(ctx context.Context) error {
 	wait := newBackoff()
 	for {
 		g.cond.set(Starting, nil)
+		began := time.Now()
 		err := g.live(ctx)
 		if ctx.Err() != nil {
 			return nil
+		}
+		if time.Since(began) > time.Minute {
+			wait = newBackoff()
 		}
 		var refused *RefusedError
 		if errors.As(err, &refused) {
@@ -90,6 +94,7 @@ func (g *global) live(ctx context.Context) (err error) {
 		g.store = nil
 	}()
 	g.chunks = make(chan *broker.Chunk, len(g.next))
+	defer releaseAll(g.chunks) // once nothing more is delivered
 	for p, next := range g.next {
 		tp := broker.TopicPartition{Topic: g.table.Topic, Partition: int32(p)}
 		g.w.restores.Add(tp, next, func(c *broker.Chunk) { g.chunks <- c })
@@ -105,7 +110,7 @@ func (g *global) live(ctx context.Context) (err error) {
 		case <-ctx.Done():
 			return ctx.Err()
 		case c := <-g.chunks:
-			if err := g.take(c); err != nil {
+			if err := g.take(ctx, c); err != nil {
 				return err
 			}
 			g.cond.advance(total-g.behind(), total, began)
@@ -216,7 +221,7 @@ func (g *global) arrive() {
 	}
 }
 
-func (g *global) take(c *broker.Chunk) error {
+func (g *global) take(ctx context.Context, c *broker.Chunk) error {
 	defer c.Release()
 	if c.Err != nil {
 		return fmt.Errorf("fetch %s: %w", c.TopicPartition, c.Err)
@@ -225,11 +230,15 @@ func (g *global) take(c *broker.Chunk) error {
 	next, err := c.Each(func(r *broker.Record) error {
 		key, row, err := g.decode(r)
 		if err != nil {
-			return g.bad(c, r, err)
+			g.bad(c, r, err)
+			return nil
 		}
 		rows[key] = row
 		return nil
 	})
+	if err == nil {
+		err = g.sendLetters(ctx)
+	}
 	if err != nil {
 		return err
 	}
@@ -242,10 +251,11 @@ func (g *global) take(c *broker.Chunk) error {
 	if next >= c.HighWatermark {
 		g.times[c.Partition] = c.At.UnixMilli()
 	}
-	g.store.Publish(run, g.published(), g.state())
+	pub := g.published()
+	g.store.Publish(run, pub, g.state())
 	if len(run) > 0 {
 		sub := &schema.Subtopology{Feeds: []*schema.Feed{{View: g.table.View}}}
-		g.w.hub.changed(taskID{}, sub, run, &g.published().rec, false)
+		g.w.hub.changed(taskID{}, sub, run, &pub.rec, false)
 	}
 	g.w.restores.Resume(c.TopicPartition, next)
 	return nil
@@ -286,25 +296,28 @@ func (g *global) decode(r *broker.Record) (key string, row []byte, err error) {
 	return string(k), row, view.CheckKey(len(k))
 }
 
-func (g *global) bad(c *broker.Chunk, r *broker.Record, reason error) error {
+// bad puts a record aside.
+func (g *global) bad(c *broker.Chunk, r *broker.Record, reason error) {
 	g.w.metrics.bad.WithLabelValues(g.table.View.Name).Inc()
 	g.log.Debug("bad record", "topic", c.Topic, "partition", c.Partition, "offset", r.Offset, "reason", reason)
-	b := broker.NewBatchBuilder(broker.LZ4)
-	b.Append(time.Now().UnixMilli(), r.Key, r.Value, []broker.Header{
-		{Key: "topic", Value: []byte(c.Topic)},
-		{Key: "partition", Value: strconv.AppendInt(nil, int64(c.Partition), 10)},
-		{Key: "offset", Value: strconv.AppendInt(nil, r.Offset, 10)},
-		{Key: "view", Value: []byte(g.table.View.Name)},
-		{Key: "reason", Value: []byte(clip(reason.Error(), 500))},
-	})
+	g.letters.add(c.TopicPartition, r, g.table.View.Name, reason)
+}
+
+// sendLetters writes the bad records of a chunk, without waiting for it: a
+// restart may write one twice.
+func (g *global) sendLetters(ctx context.Context) error {
 	to := broker.TopicPartition{Topic: deadLetters(g.w.cfg.App)}
-	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
-	defer cancel()
-	return g.w.producer.Produce(ctx, to, b, func(_ int64, err error) {
+	for _, b := range g.letters.take() {
+		err := g.w.producer.Produce(ctx, to, b, func(_ int64, err error) {
+			if err != nil {
+				g.log.Error("dead letters not written", "records", b.Len(), "err", err)
+			}
+		})
 		if err != nil {
-			g.log.Error("dead letter not written", "topic", c.Topic, "offset", r.Offset, "err", err)
+			return fmt.Errorf("write dead letters: %w", err)
 		}
-	})
+	}
+	return nil
 }
 
 // published describes the present: seq is the sum of the positions, which only
@@ -343,17 +356,7 @@ func (g *global) read(_ context.Context, w *Worker, req *read.Request, a *read.A
 	pub := snap.Commit().(*published)
 	a.Part.Role, a.Part.Incarnation = read.Global, s.incarnations[0]
 	a.Part.Seq, a.Part.Lag, a.Part.AsOf = pub.rec.Seq, pub.rec.Lag, pub.rec.CaughtUp
-	if req.Op == read.Top {
-		return w.query(source{view: g.table.View, snap: snap, pub: pub}, wholeScan(req), a)
-	}
 	return w.query(source{view: g.table.View, snap: snap, pub: pub}, req, a)
-}
-
-// wholeScan has a ranking look at every row: tables keep no order of their own.
-func wholeScan(req *read.Request) *read.Request {
-	r := *req
-	r.HasText = true
-	return &r
 }
 
 const offsetsVersion = 1

@@ -3,9 +3,11 @@ package processor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/streamgauge/streamgauge/processor/broker"
+	"github.com/streamgauge/streamgauge/processor/store"
 )
 
 // loop is the task at work: it takes chunks, commits at intervals or by size,
@@ -46,30 +48,30 @@ func (l *life) loop(ctx context.Context) error {
 
 // take processes one chunk and asks for the next.
 func (l *life) take(ctx context.Context, c *broker.Chunk) error {
+	defer c.Release()
 	if c.Err != nil {
-		defer c.Release()
 		return l.fault(ctx, c)
 	}
+	now := time.Now()
+	l.latest = now.Add(l.w.cfg.MaxAhead).UnixMilli()
 	records := 0
 	next, err := c.Each(func(r *broker.Record) error {
 		records++
 		return l.in.record(ctx, r)
 	})
-	if err == nil {
-		if records > 0 {
-			l.lastNew = time.Now().UnixMilli()
-		}
-		l.progress = l.progress || next != l.position
-		l.setPosition(next)
-		l.end = c.HighWatermark
-		err = l.in.chunk(ctx, c)
-	}
-	c.Release()
 	if err != nil {
 		return err
 	}
-	l.w.metrics.records.WithLabelValues(l.sub.Name).Add(float64(records))
-	if l.agg != nil && l.agg.bytes >= l.w.cfg.CommitBytes {
+	if records > 0 {
+		l.lastNew = now.UnixMilli()
+		l.w.metrics.records.WithLabelValues(l.sub.Name).Add(float64(records))
+	}
+	l.progress = l.progress || next != l.position
+	l.setPosition(next)
+	if err := l.in.chunk(ctx, c); err != nil {
+		return err
+	}
+	if l.agg != nil && l.agg.bytes+l.letters.bytes >= l.w.cfg.CommitBytes {
 		if err := l.commit(ctx); err != nil {
 			return err
 		}
@@ -83,8 +85,7 @@ func (l *life) take(ctx context.Context, c *broker.Chunk) error {
 func (l *life) fetchOn() {
 	if l.store != nil && l.store.OverlayBytes() > 2*l.w.overlayShare() {
 		l.paused = true
-		l.save()
-		return
+		return // the next tick sees to a checkpoint
 	}
 	l.paused = false
 	l.w.fetcher.Resume(l.input, l.position)
@@ -93,7 +94,7 @@ func (l *life) fetchOn() {
 // tick commits what there is to commit and begins a checkpoint when it is due.
 // A commit that holds nothing but progress happens once a second.
 func (l *life) tick(ctx context.Context) error {
-	rows := l.agg != nil && (l.agg.dirty() || l.letters.Len() > 0)
+	rows := l.agg != nil && (l.agg.dirty() || !l.letters.empty())
 	idle := l.progress && time.Since(l.lastIdle) >= markInterval
 	if rows || idle {
 		if err := l.commit(ctx); err != nil {
@@ -104,19 +105,18 @@ func (l *life) tick(ctx context.Context) error {
 	if l.store == nil {
 		return nil
 	}
-	if over := l.store.OverlayBytes() > l.w.overlayShare(); over || time.Now().After(l.nextSave) {
-		l.save()
-	}
+	l.save(time.Now())
 	if l.rankings.repair() {
 		l.republish()
 	}
 	return nil
 }
 
-// save begins a checkpoint in the background, if none is under way and the
-// instance has a place for it.
-func (l *life) save() {
-	if l.writing != nil {
+// save begins a checkpoint in the background when one is due or the overlay is
+// over its share, if none is under way and the instance has a place for it.
+func (l *life) save(now time.Time) {
+	due := now.After(l.nextSave) || !l.failed && l.store.OverlayBytes() > l.w.overlayShare()
+	if l.writing != nil || !due {
 		return
 	}
 	select {
@@ -124,29 +124,33 @@ func (l *life) save() {
 	default:
 		return // two at once; the next tick tries again
 	}
-	l.nextSave = time.Now().Add(l.w.cfg.CheckpointInterval)
-	if !l.store.Freeze() {
+	l.nextSave = now.Add(l.w.cfg.CheckpointInterval)
+	if !l.store.Freeze() && !l.failed {
 		<-l.w.checkpoints
-		return
+		return // nothing new
 	}
 	l.writing = make(chan error, 1)
-	s, out, began := l.store, l.writing, time.Now()
+	s, out, places := l.store, l.writing, l.w.checkpoints
 	go func() {
 		// A checkpoint is not cut short: close waits for it.
 		err := s.WriteFrozen(context.Background())
-		l.w.metrics.checkpointSeconds.Observe(time.Since(began).Seconds())
+		<-places
+		l.w.metrics.checkpointSeconds.Observe(time.Since(now).Seconds())
 		out <- err
 	}()
 }
 
 // written is the end of a checkpoint. One that failed leaves the frozen runs
-// readable; it is tried again, and the overlay's cap stops processing until
-// then.
+// readable; it is tried again after a while, and the overlay's cap stops
+// processing until then. A file that is full or damaged is opened anew.
 func (l *life) written(err error) error {
 	l.writing = nil
-	<-l.w.checkpoints
+	l.failed = err != nil
 	if err != nil {
 		l.w.metrics.checkpointFailures.Inc()
+		if errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrCorrupt) {
+			return fmt.Errorf("%w: %w", errReopen, err)
+		}
 		l.log.Error("checkpoint failed; its rows stay in memory", "err", err)
 		l.nextSave = time.Now().Add(l.w.cfg.CheckpointInterval / 10)
 		return nil
@@ -162,15 +166,17 @@ func (l *life) written(err error) error {
 // has, so that the next owner has less to do again; a task that moved does not:
 // its input is the other's already.
 func (l *life) leave(ctx context.Context) error {
-	if !errors.Is(context.Cause(ctx), errShutdown) || l.agg == nil {
+	if !errors.Is(context.Cause(ctx), errShutdown) {
 		return ctx.Err()
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	if l.agg.dirty() || l.letters.Len() > 0 {
-		if err := l.commit(last); err != nil {
-			l.log.Warn("last commit failed; its records are processed again", "err", err)
-		}
+	err := l.settle(last)
+	if err == nil && (l.progress || l.agg != nil && l.agg.dirty() || !l.letters.empty()) {
+		err = l.commit(last)
+	}
+	if err != nil {
+		l.log.Warn("last commit failed; its records are processed again", "err", err)
 	}
 	return ctx.Err()
 }

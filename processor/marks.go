@@ -58,10 +58,14 @@ func (w *Worker) sendMark(ctx context.Context, sub *schema.Subtopology, now time
 	}
 }
 
+// mark says it of one source partition. It is idle only if its end was seen a
+// moment ago: one whose broker is out of reach may have records that nobody knows.
 func (p sourceProgress) mark(partition int32, now time.Time) sourceMark {
+	seen := now.UnixMilli()-p.CaughtUp < 3*markInterval.Milliseconds()
+	quiet := now.UnixMilli()-p.LastNew >= idleAfter.Milliseconds()
 	return sourceMark{
 		Partition: partition, Next: p.Next, End: p.End, Event: p.Event, CaughtUp: p.CaughtUp,
-		Idle: p.CaughtUp > 0 && p.Next >= p.End && now.UnixMilli()-p.LastNew >= idleAfter.Milliseconds(),
+		Idle: p.Next >= p.End && seen && quiet,
 	}
 }
 

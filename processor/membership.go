@@ -14,9 +14,12 @@ func (w *Worker) memberConfig() broker.MemberConfig {
 	return broker.MemberConfig{
 		Group: w.cfg.App, InstanceID: w.cfg.StaticID,
 		SessionTimeout: w.cfg.SessionTimeout, HeartbeatInterval: w.cfg.HeartbeatInterval,
-		Metadata: w.subscription,
-		Balance:  w.balance,
-		Assigned: w.assigned,
+		// Nothing is given up before a rebalance, so a live member joins within a
+		// heartbeat; the others are waited for no longer than for one that is dead.
+		RebalanceTimeout: w.cfg.SessionTimeout,
+		Metadata:         w.subscription,
+		Balance:          w.balance,
+		Assigned:         w.assigned,
 		Lost: func(reason error) {
 			w.log.Warn("left out of the group; joining again", "reason", reason)
 		},
@@ -109,7 +112,12 @@ func (w *Worker) assigned(a broker.Assignment, memberID string, generation int32
 	} else if m.tasks, err = w.tasksOf(a.Partitions); err != nil {
 		w.log.Error("assignment not understood", "reason", err)
 	}
-	old := w.group.Swap(m)
+	old := w.group.Load()
+	m.era = old.era
+	if memberID != old.memberID || generation > old.generation+1 {
+		m.era++ // another may have owned the tasks in between
+	}
+	w.group.Store(m)
 	close(old.over)
 	select { // the newest replaces one that manage has not seen
 	case <-w.plans:

@@ -1,6 +1,9 @@
 package processor
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/streamgauge/streamgauge/view/read"
+)
 
 // metrics of one worker.
 type metrics struct {
@@ -19,7 +22,8 @@ type metrics struct {
 	discarded          prometheus.Counter
 	checkpointSeconds  prometheus.Histogram
 	checkpointFailures prometheus.Counter
-	reads              *prometheus.CounterVec // by op and outcome
+	reads              *prometheus.CounterVec            // by op and outcome
+	answered           [read.Size + 1]prometheus.Counter // of reads: by op
 	readSeconds        prometheus.Histogram
 	watchStreams       prometheus.Gauge
 }
@@ -63,6 +67,9 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		watchStreams:       prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "streamgauge", Name: "watch_streams", Help: "Gateways that watch this instance."}),
 	}
 	register(r, m.watchStreams)
+	for op := range m.answered {
+		m.answered[op] = m.reads.WithLabelValues(read.Op(op).String(), "ok")
+	}
 	return m
 }
 

@@ -3,7 +3,6 @@ package processor
 import (
 	"bytes"
 	"slices"
-	"sort"
 	"sync"
 	"time"
 
@@ -79,12 +78,16 @@ func (q *query) expired(key []byte) bool {
 // page is some rows in key order.
 func (q *query) page() ([]*read.Row, bool, error) {
 	from, to := q.span()
-	if len(q.req.After) > 0 && q.req.Reverse {
-		to = q.req.After
-	} else if len(q.req.After) > 0 {
-		from = append(slices.Clone(q.req.After), 0)
+	// A cursor comes from outside: it may narrow what the fixed columns allow,
+	// never widen it.
+	switch after := q.req.After; {
+	case len(after) == 0:
+	case q.req.Reverse && (to == nil || bytes.Compare(after, to) < 0):
+		to = after
+	case !q.req.Reverse && bytes.Compare(after, from) >= 0:
+		from = append(slices.Clone(after), 0)
 	}
-	if to != nil && from != nil && bytes.Compare(from, to) >= 0 {
+	if to != nil && bytes.Compare(from, to) >= 0 {
 		return nil, false, nil
 	}
 	var rows []*read.Row
@@ -110,13 +113,10 @@ func (q *query) page() ([]*read.Row, bool, error) {
 
 // span is the range of keys that the fixed columns and the text allow.
 func (q *query) span() (from, to []byte) {
-	prefix := view.AppendKeys(nil, q.req.Prefix)
-	if q.req.HasText {
-		prefix = view.AppendTextPrefix(prefix, q.req.Text)
+	if !q.req.HasText {
+		return view.PrefixRange(q.req.Prefix)
 	}
-	if len(prefix) == 0 {
-		return nil, nil
-	}
+	prefix := view.AppendTextPrefix(view.AppendKeys(nil, q.req.Prefix), q.req.Text)
 	return prefix, view.PrefixEnd(prefix)
 }
 
@@ -154,10 +154,12 @@ func (q *query) fetch(zones *zoneCache) ([][]*read.Row, error) {
 		return nil, err
 	}
 	series := make([][]*read.Row, len(q.req.Keys))
+	room := q.maxRows // for all keys together
 	for i, k := range q.req.Keys {
-		if series[i], err = q.series(grid, k, from); err != nil {
+		if series[i], err = q.series(grid, k, from, room); err != nil {
 			return nil, err
 		}
+		room -= len(series[i])
 	}
 	return series, nil
 }
@@ -173,7 +175,7 @@ func (q *query) oldest(t read.Time) (int64, error) {
 		return noTime, nil
 	}
 	kept := q.stream - w.Size - w.Retain + 1
-	if t.HasTo && t.To <= kept && t.HasFrom {
+	if t.HasTo && t.To <= kept {
 		return 0, read.Errorf(read.BadInput, "the time asked for is older than the %s that %s is kept", view.FormatDuration(w.Retain), q.view.Name)
 	}
 	if t.HasFrom {
@@ -182,7 +184,7 @@ func (q *query) oldest(t read.Time) (int64, error) {
 	return kept, nil
 }
 
-func (q *query) series(grid *view.Grid, key []view.Value, from int64) ([]*read.Row, error) {
+func (q *query) series(grid *view.Grid, key []view.Value, from int64, room int) ([]*read.Row, error) {
 	t := q.req.Time
 	tuple := view.AppendKeys(nil, key)
 	if !t.HasFrom {
@@ -191,7 +193,7 @@ func (q *query) series(grid *view.Grid, key []view.Value, from int64) ([]*read.R
 	if from == noTime || from >= t.To {
 		return nil, nil
 	}
-	s := view.NewSeries(q.view, grid, from, t.To, q.stream, q.maxRows)
+	s := view.NewSeries(q.view, grid, from, t.To, q.stream, room)
 	var err error
 	q.snap.ScanWindows(q.at, tuple, from, t.To, func(start int64, row []byte) bool {
 		if err = q.view.DecodeCells(q.reader.cells, row); err == nil {
@@ -239,134 +241,6 @@ func (q *query) firstWindow(tuple []byte, from, to int64) int64 {
 		return false
 	})
 	return first
-}
-
-// top is the largest rows by a ranking, ties by key.
-func (q *query) top() ([]*read.Row, error) {
-	i := slices.IndexFunc(q.view.Rankings, func(r view.Ranking) bool { return r.Name(q.view) == q.req.Ranking })
-	if i < 0 {
-		return nil, read.Errorf(read.UnknownStore, "no ranking %q", q.req.Ranking)
-	}
-	if q.view.Window != nil {
-		return q.topOverTime(q.view.Rankings[i])
-	}
-	if len(q.req.Prefix) > 0 {
-		return q.topOfPrefix(q.view.Rankings[i])
-	}
-	best := q.pub.tops[topID{q.at, q.req.Ranking}]
-	if best == nil {
-		return nil, &read.Error{Code: read.NotOwner}
-	}
-	rows := make([]*read.Row, 0, min(q.req.First, len(best.Rows)))
-	for _, r := range best.Rows[:cap(rows)] {
-		b, ok := q.snap.Get(q.at, r.Key)
-		if !ok {
-			continue
-		}
-		row, err := q.finish(r.Key, b)
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, row)
-	}
-	return rows, nil
-}
-
-// topOfPrefix ranks the rows of some leading columns by looking at all.
-func (q *query) topOfPrefix(order view.Ranking) ([]*read.Row, error) {
-	from, to := q.span()
-	var rows []*read.Row
-	var err error
-	looked := 0
-	q.snap.Scan(q.at, from, to, false, func(key, b []byte) bool {
-		var row *read.Row
-		if looked++; looked > q.maxRows {
-			err = read.Errorf(read.TooLarge, "ranking looks at more than %d rows", q.maxRows)
-		} else if row, err = q.finish(key, b); err == nil {
-			rows, err = q.rank(rows, row, order)
-		}
-		return err == nil
-	})
-	return q.best(rows, order), err
-}
-
-// topOverTime merges each key's windows in a range of time, then ranks.
-func (q *query) topOverTime(order view.Ranking) ([]*read.Row, error) {
-	first, err := q.oldest(q.req.Time)
-	if err != nil {
-		return nil, err
-	}
-	keyFrom, keyTo := q.span()
-	var rows []*read.Row
-	var tuple []byte
-	merged, looked := make([]view.Cell, len(q.view.Columns)), 0
-	var start, end int64
-	close := func() error {
-		if tuple == nil {
-			return nil
-		}
-		bounds := view.Bounds{Start: start, End: end, Final: q.view.Window.Closed(end-q.view.Window.Size, q.stream)}
-		if err := view.DecodeKeys(q.reader.keys, q.reader.types, tuple); err != nil {
-			return err
-		}
-		values, err := q.view.Finish(nil, q.reader.keys, merged, bounds)
-		if err != nil {
-			return err
-		}
-		row := &read.Row{Key: view.AppendStart(slices.Clone(tuple), start), Values: values, Partition: q.req.Partition}
-		rows, err = q.rank(rows, row, order)
-		return err
-	}
-	q.snap.Scan(q.at, keyFrom, keyTo, false, func(key, b []byte) bool {
-		k, at, kerr := view.SplitStart(key)
-		if kerr != nil || at < first || at >= q.req.Time.To {
-			return true
-		}
-		if looked++; looked > q.maxRows {
-			err = read.Errorf(read.TooLarge, "ranking looks at more than %d windows; ask for a shorter time", q.maxRows)
-			return false
-		}
-		if !bytes.Equal(k, tuple) {
-			if err = close(); err != nil {
-				return false
-			}
-			tuple, start = append(tuple[:0], k...), at
-			clear(merged)
-		}
-		end = at + q.view.Window.Size
-		if err = q.view.DecodeCells(q.reader.cells, b); err == nil {
-			err = q.view.MergeCells(merged, q.reader.cells)
-		}
-		return err == nil
-	})
-	if err == nil {
-		err = close()
-	}
-	return q.best(rows, order), err
-}
-
-// rank keeps a row for which the ranking's condition holds, and now and then
-// drops those that cannot be among the first.
-func (q *query) rank(rows []*read.Row, row *read.Row, order view.Ranking) ([]*read.Row, error) {
-	if order.Where != nil {
-		if ok, err := order.Where(row.Values); err != nil || !ok.Bool() {
-			return rows, err
-		}
-	}
-	if rows = append(rows, row); len(rows) >= 2*q.req.First+64 {
-		rows = q.best(rows, order)
-	}
-	return rows, nil
-}
-
-func (q *query) best(rows []*read.Row, order view.Ranking) []*read.Row {
-	sort.Slice(rows, func(i, j int) bool {
-		if c := better(rows[i].Values[order.By], rows[j].Values[order.By]); c != 0 {
-			return c < 0
-		}
-		return bytes.Compare(rows[i].Key, rows[j].Key) < 0
-	})
-	return rows[:min(len(rows), q.req.First)]
 }
 
 // zoneCache keeps the time zones that were asked for: as many as there are in

@@ -16,7 +16,6 @@ import (
 type rankings struct {
 	store *store.Store
 	all   []*ranking
-	built topTable // as last published
 }
 
 type ranking struct {
@@ -118,10 +117,11 @@ func (r *rankings) build(k *ranking) {
 	})
 }
 
-// want builds the ranking of that id, or builds it again.
+// want builds the ranking of that id, if it is not there or has lost too many
+// rows.
 func (r *rankings) want(id topID) {
 	for _, k := range r.all {
-		if k.id == id {
+		if k.id == id && (k.best == nil || k.best.NeedsRepair()) {
 			r.build(k)
 		}
 	}
@@ -137,12 +137,12 @@ func (r *rankings) publish() topTable {
 	return table
 }
 
-// ask has the loop run a message, and waits for it.
-func (t *task) ask(ctx context.Context, message func(*life)) error {
+// ask has the loop of the life that serves run a message, and waits for it.
+func (t *task) ask(ctx context.Context, s *serving, message func(*life)) error {
 	ran := make(chan struct{})
 	select {
 	case t.asks <- func(l *life) { message(l); close(ran) }:
-	case <-t.done:
+	case <-s.over:
 		return errMoved
 	case <-ctx.Done():
 		return ctx.Err()
@@ -150,7 +150,7 @@ func (t *task) ask(ctx context.Context, message func(*life)) error {
 	select {
 	case <-ran:
 		return nil
-	case <-t.done:
+	case <-s.over:
 		return errMoved
 	case <-ctx.Done():
 		return ctx.Err()

@@ -1,11 +1,11 @@
 package processor
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/streamgauge/streamgauge/processor/broker"
@@ -134,6 +134,7 @@ func (r *restorer) unfit(starts, ends map[broker.TopicPartition]int64) string {
 func (r *restorer) read(ctx context.Context) error {
 	total, left := int64(0), 0
 	chunks := make(chan *broker.Chunk, len(r.changelog))
+	defer releaseAll(chunks) // once nothing more is delivered
 	for i, tp := range r.changelog {
 		if behind := r.targets[i] - r.positions[i].Next; behind > 0 {
 			total += behind
@@ -166,6 +167,12 @@ func (r *restorer) read(ctx context.Context) error {
 		r.log.Info("restored", "records", total, "took", time.Since(began).Round(time.Millisecond))
 	}
 	return nil
+}
+
+func releaseAll(chunks <-chan *broker.Chunk) {
+	for len(chunks) > 0 {
+		(<-chunks).Release()
+	}
 }
 
 // take applies a chunk; true when its changelog has reached the target.
@@ -255,20 +262,18 @@ func (r *restorer) agree(offset broker.Committed) (*commitRecord, error) {
 		}
 		return nil, nil
 	}
+	newest := slices.MaxFunc(r.last, func(a, b *commitRecord) int { return cmp.Compare(a.seq(), b.seq()) })
 	for i, rec := range r.last {
-		if rec == nil || rec.Seq != r.last[0].Seq {
-			return nil, refuse(hint, "the changelogs of task %s disagree: %s ends at seq %s, %s at %s",
-				r.id, r.changelog[0].Topic, seqOf(r.last[0]), r.changelog[i].Topic, seqOf(rec))
+		if rec == nil && !r.rows[i] && !newest.knows(r.sub.Feeds[i].View.Store) {
+			// A store that the schema did not have: its columns are said to be new.
+			continue
+		}
+		if rec.seq() != newest.Seq {
+			return nil, refuse(hint, "the changelogs of task %s disagree: %s ends at seq %d, another at %d",
+				r.id, r.changelog[i].Topic, rec.seq(), newest.Seq)
 		}
 	}
-	return r.last[0], nil
-}
-
-func seqOf(r *commitRecord) string {
-	if r == nil {
-		return "none"
-	}
-	return strconv.FormatUint(r.Seq, 10)
+	return newest, nil
 }
 
 // fresh is the first start of a task.
@@ -279,12 +284,18 @@ func (l *life) fresh(offset broker.Committed, inputStart int64) error {
 	l.rec.Columns = columnsOf(l.sub.Feeds)
 	l.rec.InputID = l.w.layout.topics[l.input.Topic].ID
 	if l.sub.Repartition != nil {
+		l.rec.SourceID = l.sourceID()
 		l.rec.Upstream = make([]upstream, l.w.layout.partitions[l.sub.Name])
 		for i := range l.rec.Upstream {
 			l.rec.Upstream[i].Event = noTime
 		}
 	}
 	return l.serve()
+}
+
+// sourceID is the id of the topic upstream of a repartition.
+func (l *life) sourceID() [16]byte {
+	return l.w.layout.topics[l.sub.Repartition.Source.Topic].ID
 }
 
 // adopt goes on from a commit record. It wins over a committed offset that is
@@ -300,6 +311,9 @@ func (l *life) adopt(rec *commitRecord, offset broker.Committed) error {
 	}
 	if id := l.w.layout.topics[l.input.Topic].ID; rec.InputID != id {
 		return refuse(hint, "input %s was created anew: its offsets mean other records", l.input.Topic)
+	}
+	if l.sub.Repartition != nil && rec.SourceID != l.sourceID() {
+		return refuse(hint, "source topic %s was created anew: its offsets mean other records", l.sub.Repartition.Source.Topic)
 	}
 	if n := l.w.layout.partitions[l.sub.Name]; l.sub.Repartition != nil && len(rec.Upstream) != int(n) {
 		return refuse(hint, "task %s was written with %d source partitions, and there are %d", l.id, len(rec.Upstream), n)
@@ -326,17 +340,21 @@ func (l *life) compatible(old map[string]string) error {
 			changed = append(changed, name)
 		}
 	}
-	var reasons []error
-	for what, names := range map[string][]string{"new": added, "changed": changed} {
-		if len(names) > 0 {
-			slices.Sort(names)
-			reasons = append(reasons, fmt.Errorf("%s in the schema: %s", what, joinNames(names)))
+	var reasons []string
+	for _, is := range []struct {
+		what  string
+		names []string
+	}{{"new", added}, {"changed", changed}} {
+		if len(is.names) > 0 {
+			slices.Sort(is.names)
+			reasons = append(reasons, is.what+" in the schema: "+joinNames(is.names))
 		}
 	}
 	if len(reasons) == 0 {
 		return nil
 	}
-	return refuseStart(resetHint(l.w.cfg.App), "the state of task %s was written by another schema (%v); its rows would not be whole", l.id, errors.Join(reasons...))
+	return refuseStart(resetHint(l.w.cfg.App), "the state of task %s was written by another schema, and its rows would not be whole (%s)",
+		l.id, strings.Join(reasons, "; "))
 }
 
 // serve publishes the restored state and answers reads from now on.
@@ -347,7 +365,7 @@ func (l *life) serve() error {
 		ids[i] = l.w.layout.topics[tp.Topic].ID
 	}
 	l.store.Publish(nil, l.published(), l.storeState())
-	l.serving.Store(&serving{store: l.store, incarnations: ids})
+	l.serving.Store(&serving{store: l.store, incarnations: ids, over: make(chan struct{})})
 	l.w.hub.touched(storesOf(l.sub), l.id.Partition, read.Changed)
 	l.event = l.rec.Stream
 	return nil

@@ -38,7 +38,7 @@ func (w *Worker) answer(ctx context.Context, req *read.Request) *read.Answer {
 		w.metrics.reads.WithLabelValues(req.Op.String(), e.Code.String()).Inc()
 		return a
 	}
-	w.metrics.reads.WithLabelValues(req.Op.String(), "ok").Inc()
+	w.metrics.answered[req.Op].Inc() // one that find knows
 	w.metrics.readSeconds.Observe(time.Since(began).Seconds())
 	return a
 }
@@ -112,13 +112,17 @@ func (t *task) acquire(v *view.View, at int) (source, error) {
 // returns a snapshot that has it.
 func (t *task) ranked(ctx context.Context, src source, req *read.Request) (source, error) {
 	id := topID{src.at, req.Ranking}
-	if top := src.pub.tops[id]; top != nil && (top.Complete || len(top.Rows) >= req.First) {
+	if top := src.pub.tops[id]; top != nil && (top.Complete || len(top.Rows) >= min(req.First, rankingLimit)) {
 		return src, nil
 	}
 	if !slices.ContainsFunc(src.view.Rankings, func(r view.Ranking) bool { return r.Name(src.view) == req.Ranking }) {
 		return src, read.Errorf(read.UnknownStore, "no ranking %q", req.Ranking)
 	}
-	err := t.ask(ctx, func(l *life) {
+	s := t.serving.Load()
+	if s == nil {
+		return src, t.cond.unready()
+	}
+	err := t.ask(ctx, s, func(l *life) {
 		l.rankings.want(id)
 		l.republish()
 	})
@@ -149,9 +153,22 @@ func (w *Worker) describe(t *task, src source, p *read.Part) {
 
 // query answers a request from a snapshot.
 func (w *Worker) query(src source, req *read.Request, a *read.Answer) error {
-	q := &query{source: src, req: req, reader: newRowReader(src.view), maxRows: w.cfg.MaxRows, stream: noTime}
+	readers := w.readers[src.view]
+	reader := readers.Get().(*rowReader)
+	defer readers.Put(reader)
+	q := &query{source: src, req: req, reader: reader, maxRows: w.cfg.MaxRows, stream: noTime}
 	if src.pub != nil {
 		q.stream = src.pub.rec.Stream
+	}
+	most := w.cfg.MaxRows
+	if req.Op == read.Top {
+		most = rankingLimit
+	}
+	switch {
+	case req.First < 0:
+		return read.Errorf(read.BadInput, "%d rows", req.First)
+	case req.First > most:
+		return read.Errorf(read.TooLarge, "%d rows at once; at most %d", req.First, most)
 	}
 	var err error
 	switch req.Op {

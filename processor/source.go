@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"time"
 
 	"github.com/streamgauge/streamgauge/processor/broker"
 	"github.com/streamgauge/streamgauge/processor/format"
@@ -73,9 +71,7 @@ func (in *sourceInput) decoded(ctx context.Context, d *sourceDecoder, r *broker.
 	if err != nil {
 		return in.bad(r, d.Name, err)
 	}
-	in.event = max(in.event, event)
 	if len(d.feeds) > 0 {
-		in.rec.Stream = max(in.rec.Stream, in.event)
 		if err := in.checkKey(d, r); err != nil {
 			var refused *RefusedError
 			if errors.As(err, &refused) {
@@ -83,6 +79,10 @@ func (in *sourceInput) decoded(ctx context.Context, d *sourceDecoder, r *broker.
 			}
 			return in.bad(r, d.Name, err)
 		}
+	}
+	in.event = max(in.event, event) // a bad record moves no time
+	if in.agg != nil {
+		in.rec.Stream = in.event
 	}
 	at := view.Place{Time: event, Partition: in.id.Partition, Offset: r.Offset}
 	for _, f := range d.feeds {
@@ -115,9 +115,10 @@ func (in *sourceInput) decode(d *sourceDecoder, fr *format.Record) (int64, error
 			return 0, fmt.Errorf("no event time: field %s is null", d.Fields[d.Time].Name)
 		}
 		event = v.Int()
+	} else if event < 0 {
+		return 0, errors.New("no event time: the record has no timestamp")
 	}
-	now := time.Now()
-	if limit := now.Add(in.w.cfg.MaxAhead).UnixMilli(); event > limit {
+	if event > in.latest {
 		return 0, fmt.Errorf("event time %s is more than %s ahead of the clock", view.OfTime(event), in.w.cfg.MaxAhead)
 	}
 	return event, nil
@@ -141,7 +142,7 @@ func (in *sourceInput) checkKey(d *sourceDecoder, r *broker.Record) error {
 		return fmt.Errorf("the Kafka key %.60q is not the record's key %.60q", r.Key, want)
 	}
 	if p := d.Partitioner.Of(r.Key, in.n); p != in.id.Partition {
-		return refuse("declare the partitioner that the producer uses (partitioner: CRC32 or FNV1A), or take key off the source",
+		return refuseStart("declare the partitioner that the producer uses (partitioner: CRC32 or FNV1A), or take key off the source",
 			"%s offset %d: key %.60q is in partition %d, and %s puts it in %d", in.input.Topic, r.Offset, r.Key, in.id.Partition, d.Partitioner, p)
 	}
 	return nil
@@ -160,6 +161,11 @@ func (in *sourceInput) chunk(ctx context.Context, c *broker.Chunk) error {
 	if in.fwd == nil {
 		return nil
 	}
+	if !in.stateful() { // elsewhere the transaction has them
+		if err := in.fwd.sendLetters(ctx, in.letters.take()); err != nil {
+			return err
+		}
+	}
 	return in.fwd.flush(ctx, sourceProgress{
 		Next: in.position, End: c.HighWatermark, Event: in.event, CaughtUp: in.rec.CaughtUp, LastNew: in.lastNew,
 	})
@@ -173,23 +179,6 @@ func (l *life) bad(r *broker.Record, what string, reason error) error {
 		return refuse("mend or skip the record, or set onError: deadLetter", "%s offset %d: %v", l.input, r.Offset, reason)
 	}
 	l.log.Debug("bad record", "topic", l.input.Topic, "partition", l.input.Partition, "offset", r.Offset, "reason", reason)
-	to := l.letters
-	if l.fwd != nil && l.store == nil {
-		to = l.fwd.letters
-	}
-	to.Append(time.Now().UnixMilli(), r.Key, r.Value, []broker.Header{
-		{Key: "topic", Value: []byte(l.input.Topic)},
-		{Key: "partition", Value: strconv.AppendInt(nil, int64(l.input.Partition), 10)},
-		{Key: "offset", Value: strconv.AppendInt(nil, r.Offset, 10)},
-		{Key: "view", Value: []byte(what)},
-		{Key: "reason", Value: []byte(clip(reason.Error(), 500))},
-	})
+	l.letters.add(l.input, r, what, reason)
 	return nil
-}
-
-func clip(s string, n int) string {
-	if len(s) > n {
-		return s[:n] + "…"
-	}
-	return s
 }

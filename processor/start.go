@@ -31,20 +31,24 @@ func (l *life) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	first := int64(0)
-	if earliest, err := l.w.cfg.Client.Offsets(bounded, []broker.TopicPartition{l.input}, broker.Earliest); err != nil {
+	earliest, err := l.w.cfg.Client.Offsets(bounded, []broker.TopicPartition{l.input}, broker.Earliest)
+	if err != nil {
 		return fmt.Errorf("read the log start of %s: %w", l.input, err)
-	} else {
-		first = earliest[l.input]
 	}
-	l.setPosition(max(offset.Offset, 0))
+	first := earliest[l.input]
+	l.stamped = offset.Metadata
+	l.setPosition(offset.Offset)
 	if offset.Offset < 0 {
 		l.setPosition(first)
 	}
-	if l.stateful() {
-		if err := l.restore(ctx, offset, first); err != nil {
-			return err
-		}
+	switch {
+	case l.stateful():
+		err = l.restore(ctx, offset, first)
+	case offset.Offset >= 0 && offset.Metadata != "" && offset.Metadata != l.inputID():
+		err = refuse(resetHint(l.w.cfg.App), "input %s was created anew: its offsets mean other records", l.input.Topic)
+	}
+	if err != nil {
+		return err
 	}
 	return l.begin()
 }
@@ -68,7 +72,6 @@ func (l *life) begin() error {
 func (l *life) newForwarder() *forwarder {
 	f := &forwarder{
 		producer: l.w.producer,
-		letters:  broker.NewBatchBuilder(broker.LZ4),
 		letterTo: broker.TopicPartition{Topic: deadLetters(l.w.cfg.App)},
 		flights:  newFlights(sourceProgress{Next: l.position, End: l.position, Event: noTime}),
 	}

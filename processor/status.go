@@ -2,6 +2,7 @@ package processor
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/streamgauge/streamgauge/view/read"
 )
@@ -73,7 +74,7 @@ func (w *Worker) unready(s *Status, m *membership) string {
 	}
 	for _, t := range s.Tasks {
 		if t.State != Running.String() && t.State != Waiting.String() && t.State != InDoubt.String() {
-			return "task " + t.Task + " is " + t.State
+			return strings.TrimSuffix("task "+t.Task+" is "+t.State+": "+t.Error, ": ")
 		}
 	}
 	if len(s.Tasks) < len(m.tasks) {

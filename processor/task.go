@@ -2,6 +2,7 @@ package processor
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -31,6 +32,7 @@ type task struct {
 	w     *Worker
 	id    taskID
 	sub   *schema.Subtopology
+	era   int // of the assignments that it is open under
 	input broker.TopicPartition
 	log   *slog.Logger
 
@@ -49,12 +51,13 @@ type task struct {
 // serving is what reads of a running task need.
 type serving struct {
 	store        *store.Store
-	incarnations [][16]byte // of each store's changelog
+	incarnations [][16]byte    // of each store's changelog
+	over         chan struct{} // closed when the life that serves has ended; nil for a table
 }
 
-func newTask(w *Worker, id taskID, sub *schema.Subtopology) *task {
+func newTask(w *Worker, id taskID, sub *schema.Subtopology, era int) *task {
 	t := &task{
-		w: w, id: id, sub: sub,
+		w: w, id: id, sub: sub, era: era,
 		input: broker.TopicPartition{Topic: sub.TopicOf(w.cfg.App), Partition: id.Partition},
 		log:   w.log.With("task", id.String()),
 		done:  make(chan struct{}),
@@ -79,17 +82,18 @@ func (t *task) run(ctx context.Context, before <-chan struct{}) {
 		<-before
 	}
 	wait := newBackoff()
+	var fault error
 	for ctx.Err() == nil {
-		t.cond.set(Starting, nil)
+		t.cond.set(Starting, fault)
 		began := time.Now()
-		err := t.live(ctx)
-		if ctx.Err() != nil || err == nil {
+		fault = t.live(ctx)
+		if ctx.Err() != nil {
 			break
 		}
 		var refused *RefusedError
-		if errors.As(err, &refused) {
-			t.cond.set(Failed, err)
-			t.log.Error("task stopped", "reason", err)
+		if errors.As(fault, &refused) {
+			t.cond.set(Failed, refused)
+			t.log.Error("task stopped", "reason", fault)
 			t.w.refused(refused)
 			<-ctx.Done()
 			break
@@ -97,7 +101,7 @@ func (t *task) run(ctx context.Context, before <-chan struct{}) {
 		if time.Since(began) > time.Minute {
 			wait = newBackoff()
 		}
-		t.log.Warn("task starts over", "reason", err)
+		t.log.Warn("task starts over", "reason", fault)
 		t.w.metrics.restarts.Inc()
 		wait.sleep(ctx)
 	}
@@ -118,12 +122,14 @@ type life struct {
 	positions []store.Position        // of each changelog
 	fwd       *forwarder
 	in        input
-	letters   *broker.BatchBuilder // bad records of this commit, when stateful
+	letters   letters // bad records of this commit, or, without a store, of this chunk
 
+	nonce    string       // of this life, in its transactions' stamps
+	stamped  string       // the stamp that the group's offset has, as last known
 	rec      commitRecord // at work: as the next commit will have it, but for the seq
 	last     commitRecord // as last committed; not changed in place
-	end      int64        // end offset of the input, as last told
 	event    int64        // greatest event time seen
+	latest   int64        // ms: no event time may be later; of the chunk at hand
 	lastNew  int64        // ms: when records last came
 	progress bool         // the record has news beyond rows: marks, positions
 	lastIdle time.Time    // when a commit without rows last happened
@@ -131,8 +137,9 @@ type life struct {
 
 	writing  chan error // of one: a checkpoint under way reports here; nil: none
 	nextSave time.Time
-	paused   bool // not fetching: the overlay is full
-	held     int64
+	failed   bool  // the last checkpoint; its runs are still frozen
+	paused   bool  // not fetching: the overlay is full
+	held     int64 // the offset that is committed, where there is no store
 }
 
 // input turns the records of a chunk into changes; one for sources, one for
@@ -143,16 +150,20 @@ type input interface {
 	chunk(ctx context.Context, c *broker.Chunk) error
 }
 
-// live is one life. It returns nil or ctx's error when the task is to close,
-// anything else to start over or, a RefusedError, to stop for good.
+// live is one life. It always ends with an error: ctx's when the task is to
+// close, a RefusedError to stop for good, any other to start over.
 func (t *task) live(ctx context.Context) (err error) {
-	l := &life{task: t, event: noTime, letters: broker.NewBatchBuilder(broker.LZ4)}
+	l := &life{task: t, event: noTime, nonce: rand.Text()[:12]}
 	l.rec.Stream = noTime
 	defer func() {
-		t.serving.Store(nil)
+		if s := t.serving.Swap(nil); s != nil {
+			close(s.over)
+		}
 		t.forward.Store(nil)
 		t.w.hub.touched(storesOf(t.sub), t.id.Partition, read.Moved)
-		err = errors.Join(err, l.close(ctx))
+		if cerr := l.close(ctx); cerr != nil {
+			t.log.Warn("store not closed in order", "err", cerr)
+		}
 	}()
 	if err := l.start(ctx); err != nil {
 		return err
@@ -181,7 +192,6 @@ func (l *life) close(ctx context.Context) error {
 		if err := <-l.writing; err == nil {
 			l.store.Installed()
 		}
-		<-l.w.checkpoints
 	}
 	save, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()

@@ -140,7 +140,9 @@ func internalSpecs(cfg *Config, sources map[string]broker.Topic) map[string]brok
 			})
 		}
 	}
-	add(deadLetters(cfg.App), 1, map[string]string{"cleanup.policy": "delete"})
+	add(deadLetters(cfg.App), 1, map[string]string{
+		"cleanup.policy": "delete", "max.message.bytes": fmt.Sprint(maxMessageBytes),
+	})
 	return specs
 }
 

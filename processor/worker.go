@@ -29,12 +29,13 @@ type Worker struct {
 	cfg     Config
 	log     *slog.Logger
 	metrics *metrics
-	views   map[string]*view.View // by store
+	views   map[string]*view.View     // by store
+	readers map[*view.View]*sync.Pool // of *rowReader
 	zones   *zoneCache
 	hub     *hub
 
 	layout        *layout       // set before anything runs
-	tombstonesFor time.Duration // least delete.retention.ms of the changelogs
+	tombstonesFor time.Duration // least delete.retention.ms of the changelogs and tables
 	fetcher       *broker.Fetcher
 	restores      *broker.Fetcher // changelogs and tables: a restore holds up no input
 	producer      *broker.Producer
@@ -56,6 +57,7 @@ type Worker struct {
 type membership struct {
 	memberID   string
 	generation int32
+	era        int // assignments of one era follow each other without a gap
 	tasks      map[taskID]bool
 	routes     *routeData
 	over       chan struct{} // closed when another takes its place
@@ -69,13 +71,14 @@ func New(cfg Config) (*Worker, error) {
 	w := &Worker{
 		cfg: cfg, log: cfg.Logger.With("instance", cfg.Instance),
 		metrics: newMetrics(cfg.Registerer), zones: &zoneCache{}, hub: newHub(),
-		views: make(map[string]*view.View), globals: make(map[string]*global),
+		views: make(map[string]*view.View), readers: make(map[*view.View]*sync.Pool), globals: make(map[string]*global),
 		checkpoints: make(chan struct{}, 2), plans: make(chan *membership, 1), fatal: make(chan error, 1),
 		tasks: make(map[taskID]*task), newer: make(chan struct{}), routes: &read.Routes{},
 	}
 	w.group.Store(&membership{generation: -1, over: make(chan struct{})})
 	for _, v := range cfg.Topology.Views {
 		w.views[v.Store] = v
+		w.readers[v] = &sync.Pool{New: func() any { return newRowReader(v) }}
 	}
 	for _, t := range cfg.Topology.Tables {
 		w.globals[t.View.Store] = newGlobal(w, t)
@@ -96,6 +99,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	defer unlock()
 	if err := w.prepare(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // stopped before it began
+		}
 		return err
 	}
 	// What tasks need outlives them: they commit and release first.
@@ -139,18 +145,21 @@ func (w *Worker) prepare(ctx context.Context) error {
 	}
 	w.layout = l
 	w.tombstonesFor = 24 * time.Hour
-	var changelogs []string
+	var compacted []string
 	for _, s := range w.cfg.Topology.Subtopologies {
 		for _, st := range storesOf(s) {
-			changelogs = append(changelogs, schema.Changelog(w.cfg.App, st))
+			compacted = append(compacted, schema.Changelog(w.cfg.App, st))
 		}
 	}
-	if len(changelogs) == 0 {
+	for _, t := range w.cfg.Topology.Tables {
+		compacted = append(compacted, t.Topic)
+	}
+	if len(compacted) == 0 {
 		return nil
 	}
-	configs, err := w.cfg.Client.TopicConfigs(bounded, changelogs...)
+	configs, err := w.cfg.Client.TopicConfigs(bounded, compacted...)
 	if err != nil {
-		return fmt.Errorf("read the configuration of the changelogs: %w", err)
+		return fmt.Errorf("read the configuration of the changelogs and tables: %w", err)
 	}
 	for _, c := range configs {
 		if ms, err := strconv.ParseInt(c["delete.retention.ms"], 10, 64); err == nil {
@@ -214,7 +223,9 @@ func (w *Worker) refused(r *RefusedError) {
 }
 
 // apply closes the tasks that are gone and opens the new ones; a task that
-// comes back waits until its former life here has released its file.
+// comes back waits until its former life here has released its file. One that
+// stays is opened anew if, for what is known here, another may have owned it
+// meanwhile.
 func (w *Worker) apply(ctx context.Context, m *membership) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -225,7 +236,7 @@ func (w *Worker) apply(ctx context.Context, m *membership) {
 	var gained, lost []string
 	for _, id := range slices.SortedFunc(maps.Keys(w.tasks), compareTasks) {
 		t := w.tasks[id]
-		if m.tasks[id] || context.Cause(t.ctx) != nil {
+		if m.tasks[id] && t.era == m.era || context.Cause(t.ctx) != nil {
 			continue
 		}
 		t.cancel(errMoved)
@@ -239,7 +250,7 @@ func (w *Worker) apply(ctx context.Context, m *membership) {
 			}
 			before = old.done
 		}
-		t := newTask(w, id, subs[id.Subtopology])
+		t := newTask(w, id, subs[id.Subtopology], m.era)
 		t.ctx, t.cancel = context.WithCancelCause(ctx)
 		w.tasks[id] = t
 		gained = append(gained, id.String())

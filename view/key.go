@@ -153,6 +153,20 @@ func PrefixEnd(prefix []byte) []byte {
 	return nil
 }
 
+// PrefixRange is the range of keys whose leading columns have these values. The
+// end of a text is also how a text begins that goes on with a NUL (00 FF), so
+// after a text the range is less than everything with that prefix.
+func PrefixRange(values []Value) (from, to []byte) {
+	if len(values) == 0 {
+		return nil, nil
+	}
+	from = AppendKeys(nil, values)
+	if values[len(values)-1].kind == StringKind {
+		return from, append(from[:len(from):len(from)], textNUL)
+	}
+	return from, PrefixEnd(from)
+}
+
 // CheckKey says whether an encoded store key fits, naming length and limit.
 func CheckKey(n int) error {
 	if n > MaxKey {

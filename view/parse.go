@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/big"
 	"strconv"
 	"strings"
 	"time"
@@ -50,7 +49,7 @@ func ParseNumber(text string, t Type) (Value, error) {
 		}
 		return OfDuration(n), nil
 	case ID:
-		if _, err := parseInteger(text); err == nil {
+		if isInteger(text) {
 			return OfString(text), nil
 		}
 	}
@@ -104,7 +103,7 @@ func ParseDuration(s string) (int64, error) {
 	if s == "" {
 		return 0, bad
 	}
-	var total int64
+	total, last := int64(0), int64(math.MaxInt64)
 	for rest := s; rest != ""; {
 		i := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' })
 		if i <= 0 || i > 15 {
@@ -118,15 +117,19 @@ func ParseDuration(s string) (int64, error) {
 		}
 		unit, ok := durationUnits[rest[:j]]
 		rest = rest[j:]
-		if !ok || n > math.MaxInt64/4/unit {
+		if !ok || unit >= last || n > maxDuration/unit {
 			return 0, bad
 		}
-		if total += n * unit; total > math.MaxInt64/4 {
+		if total += n * unit; total > maxDuration {
 			return 0, bad
 		}
+		last = unit
 	}
 	return total, nil
 }
+
+// maxDuration leaves room for sums of a few.
+const maxDuration = math.MaxInt64 / 4
 
 var durationUnits = map[string]int64{"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
 
@@ -136,14 +139,16 @@ func FormatDuration(ms int64) string {
 		return "0s"
 	}
 	var b strings.Builder
+	rest := uint64(ms)
 	if ms < 0 {
 		b.WriteByte('-')
-		ms = -ms
+		rest = -rest
 	}
-	for _, u := range []string{"d", "h", "m", "s", "ms"} {
-		if n := ms / durationUnits[u]; n > 0 {
-			fmt.Fprintf(&b, "%d%s", n, u)
-			ms %= durationUnits[u]
+	for _, name := range []string{"d", "h", "m", "s", "ms"} {
+		unit := uint64(durationUnits[name])
+		if n := rest / unit; n > 0 {
+			fmt.Fprintf(&b, "%d%s", n, name)
+			rest %= unit
 		}
 	}
 	return b.String()
@@ -296,7 +301,24 @@ func parseEpoch(text string) (Value, error) {
 		}
 		n = f.IntPart()
 	}
+	if err := checkTime(n); err != nil {
+		return Null, fmt.Errorf("%s is no DateTime: %w", clip(text), err)
+	}
 	return OfTime(n), nil
+}
+
+// The moments that RFC 3339 can write, in UTC: years 0 to 9999. No other is
+// let in, so that arithmetic on times never wraps around.
+const (
+	MinTime = -62_167_219_200_000
+	MaxTime = 253_402_300_799_999
+)
+
+func checkTime(ms int64) error {
+	if ms < MinTime || ms > MaxTime {
+		return errors.New("outside the years 0 to 9999")
+	}
+	return nil
 }
 
 func parseRFC3339(s string) (int64, error) {
@@ -304,7 +326,8 @@ func parseRFC3339(s string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return floorMilli(t), nil
+	ms := floorMilli(t)
+	return ms, checkTime(ms)
 }
 
 // floorMilli floors to milliseconds; UnixMilli does so for any sign.
@@ -326,16 +349,27 @@ func isInteger(s string) bool {
 	return true
 }
 
-// isNumber: what JSON calls a number.
+// isNumber: what JSON calls a number, leading zeros allowed.
 func isNumber(s string) bool {
-	if s == "" || s == "-" {
-		return false
+	s = strings.TrimPrefix(s, "-")
+	s, ok := cutDigits(s)
+	if ok && strings.HasPrefix(s, ".") {
+		s, ok = cutDigits(s[1:])
 	}
-	_, ok := new(big.Float).SetString(s)
-	if !ok || len(s) > maxDecimalDigits {
-		return len(s) > maxDecimalDigits && strings.Trim(s, "0123456789.-+eE") == ""
+	if ok && (strings.HasPrefix(s, "e") || strings.HasPrefix(s, "E")) {
+		s = s[1:]
+		if strings.HasPrefix(s, "+") || strings.HasPrefix(s, "-") {
+			s = s[1:]
+		}
+		s, ok = cutDigits(s)
 	}
-	return strings.Trim(s, "0123456789.-+eE") == "" && s[0] != '+' && s[0] != '.'
+	return ok && s == ""
+}
+
+// cutDigits cuts off the digits that s begins with; false when there are none.
+func cutDigits(s string) (rest string, ok bool) {
+	rest = strings.TrimLeft(s, "0123456789")
+	return rest, len(rest) < len(s)
 }
 
 func clip(s string) string {

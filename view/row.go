@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/DataDog/sketches-go/ddsketch"
 	"github.com/DataDog/sketches-go/ddsketch/store"
@@ -223,6 +224,21 @@ func AppendValue(b []byte, v Value) []byte {
 	return msgp.AppendNil(b)
 }
 
+// maxStoredDigits bounds a Decimal that was stored: sums have more digits than
+// what is added, but they have no exponent.
+const maxStoredDigits = 4096
+
+func readDecimal(s string) (Value, error) {
+	if len(s) > maxStoredDigits || strings.ContainsAny(s, "eE") {
+		return Null, errors.New("a Decimal of another form")
+	}
+	d, err := decimal.NewFromString(s)
+	if err != nil {
+		return Null, fmt.Errorf("a Decimal: %w", err)
+	}
+	return OfDecimal(d), nil
+}
+
 // ReadValue reads a value of the kind, or null, and returns the bytes after
 // it. It shares nothing with b.
 func ReadValue(b []byte, k Kind) (Value, []byte, error) {
@@ -251,8 +267,8 @@ func ReadValue(b []byte, k Kind) (Value, []byte, error) {
 		if err != nil {
 			return Null, b, err
 		}
-		d, err := decimal.NewFromString(s)
-		return OfDecimal(d), b, err
+		d, err := readDecimal(s)
+		return d, b, err
 	}
 	return Null, b, fmt.Errorf("a value of kind %d", k)
 }

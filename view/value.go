@@ -239,7 +239,7 @@ func Convert(v Value, t Type) (Value, error) {
 		return OfFloat(v.Float()), nil
 	case k == DecimalKind && v.numeric():
 		return OfDecimal(v.Dec()), nil
-	case k == TimeKind && v.kind == IntKind:
+	case k == TimeKind && v.kind == IntKind && checkTime(v.n) == nil:
 		return OfTime(v.n), nil
 	case t == ID && v.kind == IntKind:
 		return OfString(strconv.FormatInt(v.n, 10)), nil

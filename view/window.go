@@ -6,7 +6,10 @@ import (
 	"time"
 )
 
-const day = 86_400_000
+const (
+	day     = 86_400_000
+	maxStep = 100_000 * day
+)
 
 // Fill is what a series puts where no record fell.
 type Fill uint8
@@ -34,8 +37,8 @@ type Grid struct {
 // NewGrid makes the grid of a step (0: the window itself) over windows of that
 // size in a zone. It refuses a step from a day up that is not whole days.
 func NewGrid(window, step int64, zone *time.Location) (*Grid, error) {
-	if step < 0 {
-		return nil, fmt.Errorf("%w: step is negative", ErrGrid)
+	if step < 0 || step > maxStep {
+		return nil, fmt.Errorf("%w: a step is positive and at most %s", ErrGrid, FormatDuration(maxStep))
 	}
 	if step > 0 {
 		step = ceilTo(step, window)
@@ -57,7 +60,7 @@ func (g *Grid) Bounds(start int64) (from, to int64, err error) {
 		return from, from + g.window, nil
 	}
 	days := max(g.step/day, 1)
-	first := g.civilDay(start)
+	first := g.dayOf(start)
 	if days%7 == 0 {
 		first = floorTo(first-mondayDay, days) + mondayDay
 	} else {
@@ -77,16 +80,42 @@ func (g *Grid) Bounds(start int64) (from, to int64, err error) {
 // mondayDay is a Monday: 5 January 1970, counted in days since the epoch.
 const mondayDay = 4
 
-// civilDay counts local calendar days since 1 January 1970.
-func (g *Grid) civilDay(ms int64) int64 {
+// dayOf is the local calendar day, counted since 1 January 1970, between whose
+// midnights ms lies. Where clocks go back over midnight that is not always the
+// day they show.
+func (g *Grid) dayOf(ms int64) int64 {
 	y, m, d := time.UnixMilli(ms).In(g.zone).Date()
-	return floorTo(time.Date(y, m, d, 0, 0, 0, 0, time.UTC).UnixMilli(), day) / day
+	n := floorTo(time.Date(y, m, d, 0, 0, 0, 0, time.UTC).UnixMilli(), day) / day
+	for ms < g.midnight(n) {
+		n--
+	}
+	for ms >= g.midnight(n+1) {
+		n++
+	}
+	return n
 }
 
-// midnight is the first moment of a local calendar day.
+// midnight is the first moment of a local calendar day: 00:00, the first of two
+// where clocks go back, and the moment of the change where they skip it.
 func (g *Grid) midnight(civil int64) int64 {
 	y, m, d := time.UnixMilli(civil * day).UTC().Date()
-	return time.Date(y, m, d, 0, 0, 0, 0, g.zone).UnixMilli()
+	t := time.Date(y, m, d, 0, 0, 0, 0, g.zone)
+	change, next := t.ZoneBounds()
+	if !change.IsZero() {
+		// What went before the last change may have had this midnight already.
+		_, offset := change.Add(-1).Zone()
+		if early := civil*day - int64(offset)*1000; early < change.UnixMilli() {
+			return early
+		}
+	}
+	_, offset := t.Zone()
+	switch shown := t.UnixMilli() + int64(offset)*1000; {
+	case shown > civil*day:
+		return change.UnixMilli()
+	case shown < civil*day:
+		return next.UnixMilli()
+	}
+	return t.UnixMilli()
 }
 
 // Point is one step of a series: merged cells, or nothing where no record
@@ -116,7 +145,7 @@ var ErrTooLong = errors.New("series too long")
 func NewSeries(v *View, g *Grid, from, to, streamTime int64, limit int) *Series {
 	return &Series{
 		view: v, grid: g, stream: streamTime, limit: limit,
-		from: ceilTo(from, v.Window.Size), to: ceilTo(to, v.Window.Size),
+		from: ceilTo(max(from, MinTime), v.Window.Size), to: ceilTo(min(to, MaxTime+1), v.Window.Size),
 	}
 }
 

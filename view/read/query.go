@@ -2,6 +2,7 @@ package read
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/streamgauge/streamgauge/view"
@@ -19,7 +20,14 @@ const (
 	Size            // the number of keys
 )
 
-func (o Op) String() string { return [...]string{"Get", "Fetch", "Range", "Top", "Size"}[o] }
+var opNames = [...]string{"Get", "Fetch", "Range", "Top", "Size"}
+
+func (o Op) String() string {
+	if int(o) < len(opNames) {
+		return opNames[o]
+	}
+	return fmt.Sprintf("Op(%d)", uint8(o))
+}
 
 // Query is one read of one store, whole: over all the partitions it concerns.
 // It is not changed by those who answer it.

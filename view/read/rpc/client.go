@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -62,7 +63,40 @@ func (c *Client) Read(ctx context.Context, requests []*read.Request) ([]*read.An
 	if err := c.conn.Invoke(ctx, readMethod, &frame{encodeRequests(requests)}, &out); err != nil {
 		return nil, err
 	}
-	return decodeAnswers(out.b)
+	answers, err := decodeAnswers(out.b)
+	if err != nil {
+		return nil, err
+	}
+	return answers, fitting(requests, answers)
+}
+
+// fitting says whether every answer has the form of its request, so that callers
+// may rely on it whatever a peer sends.
+func fitting(requests []*read.Request, answers []*read.Answer) error {
+	if len(answers) != len(requests) {
+		return fmt.Errorf("%w: %d answers to %d requests", errForm, len(answers), len(requests))
+	}
+	for i, a := range answers {
+		r := requests[i]
+		if a.Err != nil {
+			continue
+		}
+		switch r.Op {
+		case read.Get:
+			if len(a.Rows) != len(r.Keys) {
+				return fmt.Errorf("%w: %d rows for %d keys", errForm, len(a.Rows), len(r.Keys))
+			}
+		case read.Fetch:
+			if len(a.Series) != len(r.Keys) {
+				return fmt.Errorf("%w: %d series for %d keys", errForm, len(a.Series), len(r.Keys))
+			}
+		default:
+			if slices.Contains(a.Rows, nil) {
+				return fmt.Errorf("%w: a row is missing", errForm)
+			}
+		}
+	}
+	return nil
 }
 
 // Watch runs a stream until ctx ends, commands is closed or the instance ends

@@ -6,11 +6,13 @@ import (
 	"math"
 	"time"
 
-	"github.com/shopspring/decimal"
 	"github.com/streamgauge/streamgauge/view"
 	"github.com/streamgauge/streamgauge/view/read"
 	"github.com/tinylib/msgp/msgp"
 )
+
+// firstRoom bounds the memory set aside because a message says that it needs it.
+const firstRoom = 1024
 
 // wireVersion is the format of every message.
 const wireVersion = 1
@@ -102,26 +104,13 @@ func (d *decoder) value() view.Value {
 	}
 	kind := view.Kind(d.b[0])
 	d.b = d.b[1:]
-	if kind == view.DecimalKind && !msgp.IsNil(d.b) {
-		return d.decimal()
-	}
 	if kind == view.NullKind {
 		d.b, d.err = msgp.ReadNilBytes(d.b)
 		return view.Null
 	}
-	v, rest, err := view.ReadValue(d.b, kind)
-	d.b, d.err = rest, err
+	var v view.Value
+	v, d.b, d.err = view.ReadValue(d.b, kind)
 	return v
-}
-
-func (d *decoder) decimal() view.Value {
-	text := d.text()
-	if d.err != nil {
-		return view.Null
-	}
-	n, err := decimal.NewFromString(text)
-	d.err = err
-	return view.OfDecimal(n)
 }
 
 func (d *decoder) values() []view.Value {
@@ -129,7 +118,7 @@ func (d *decoder) values() []view.Value {
 	if n == 0 {
 		return nil
 	}
-	vs := make([]view.Value, 0, n)
+	vs := make([]view.Value, 0, min(n, firstRoom))
 	for range n {
 		if vs = append(vs, d.value()); d.err != nil {
 			return nil
@@ -321,7 +310,7 @@ func (d *decoder) rows() []*read.Row {
 	if n == 0 {
 		return nil
 	}
-	rows := make([]*read.Row, 0, n)
+	rows := make([]*read.Row, 0, min(n, firstRoom))
 	for range n {
 		var r *read.Row
 		if d.bool() {

@@ -1,0 +1,72 @@
+package processor
+
+import (
+	"testing"
+	"time"
+)
+
+// Stream time is the least of the source partitions, without those at their end
+// for a while, and never goes back (invariant 9).
+func TestStreamTime(t *testing.T) {
+	tests := []struct {
+		name string
+		now  int64
+		ups  []upstream
+		want int64
+	}{
+		{"nothing told yet", noTime, []upstream{{Event: noTime}, {Event: noTime}}, noTime},
+		{"one has told none", noTime, []upstream{{Event: 100, Wall: 5}, {Event: noTime}}, noTime},
+		{"the slowest counts", 10, []upstream{{Event: 100, Wall: 5}, {Event: 40, Wall: 5}}, 40},
+		{"idle is left out", 10, []upstream{{Event: 100, Wall: 5}, {Event: 40, Wall: 5, Idle: true}}, 100},
+		{"idle, but of an older mark than one that counts", 10, []upstream{{Event: 100, Wall: 6}, {Event: 40, Wall: 5, Idle: true}}, 40},
+		{"all idle: the greatest", 10, []upstream{{Event: 100, Wall: 5, Idle: true}, {Event: 40, Wall: 6, Idle: true}}, 100},
+		{"never back", 90, []upstream{{Event: 100, Wall: 5}, {Event: 40, Wall: 5}}, 90},
+		{"before 1970", noTime, []upstream{{Event: -5, Wall: 5}, {Event: -7, Wall: 5}}, -7},
+		{"idle without any record", noTime, []upstream{{Event: 100, Wall: 5}, {Event: noTime, Wall: 5, Idle: true}}, 100},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := streamTime(test.now, test.ups); got != test.want {
+				t.Errorf("got %d, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+// A partition is idle only while its end is known to be where it is: not once its
+// broker has not been heard of.
+func TestMarkIsIdleOnlyAtAKnownEnd(t *testing.T) {
+	now := time.UnixMilli(1_000_000)
+	ago := func(d time.Duration) int64 { return now.Add(-d).UnixMilli() }
+	quiet := sourceProgress{Next: 7, End: 7, CaughtUp: ago(time.Second), LastNew: ago(idleAfter)}
+	if !quiet.mark(0, now).Idle {
+		t.Error("quiet, and not idle")
+	}
+	behind, busy, blind, never := quiet, quiet, quiet, quiet
+	behind.End = 8
+	busy.LastNew = ago(idleAfter - time.Millisecond)
+	blind.CaughtUp = ago(5 * time.Second)
+	never.CaughtUp = 0
+	for name, p := range map[string]sourceProgress{"behind": behind, "busy": busy, "blind": blind, "never caught up": never} {
+		if p.mark(0, now).Idle {
+			t.Errorf("%s, and idle", name)
+		}
+	}
+}
+
+// An older mark of a former owner changes nothing, and a mark brings the records
+// that it speaks of to an end.
+func TestMarkTake(t *testing.T) {
+	ups := []upstream{{Next: 10, Index: 3, Event: 50, Wall: 9}}
+	(&mark{Wall: 99, Sources: []sourceMark{{Next: 9, Event: 90, Idle: true}, {Partition: 7}, {Partition: -1}}}).take(ups)
+	if ups[0] != (upstream{Next: 10, Index: 3, Event: 50, Wall: 9}) {
+		t.Errorf("an older mark made it %+v", ups[0])
+	}
+	(&mark{Wall: 99, Sources: []sourceMark{{Next: 12, Event: 40, End: 13, CaughtUp: 5}}}).take(ups)
+	if ups[0] != (upstream{Next: 12, Event: 50, End: 13, CaughtUp: 5, Wall: 99}) {
+		t.Errorf("a newer mark made it %+v", ups[0])
+	}
+	if lag, caughtUp := standing(ups); lag != 1 || caughtUp != 5 {
+		t.Errorf("lag %d, caught up %d", lag, caughtUp)
+	}
+}
