@@ -218,7 +218,9 @@ func (f *Fetcher) routeAll(ctx context.Context, loops *sync.WaitGroup) time.Dura
 	for _, x := range failed {
 		f.trouble(x.p, x.err)
 	}
-	_, pause = f.due()
+	if due, pause = f.due(); len(due) > 0 {
+		return 0 // they came due while leaders were looked up
+	}
 	return pause
 }
 
