@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/sony/gobreaker/v2"
 	"github.com/streamgauge/streamgauge/view/read"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // peers keeps one connection, with its breaker, to each other instance. Safe
@@ -67,6 +70,10 @@ func (p *peers) newBreaker(id string) *gobreaker.CircuitBreaker[[]*read.Answer] 
 		MaxRequests: 1,
 		Timeout:     time.Second,
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= 5 },
+		// A caller that has gone says nothing of the peer.
+		IsSuccessful: func(err error) bool {
+			return err == nil || errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled
+		},
 		OnStateChange: func(name string, from, to gobreaker.State) {
 			p.g.log.Info("circuit breaker", "host", name, "from", from.String(), "to", to.String())
 			p.g.metrics.breaker.WithLabelValues(name).Set(float64(to))

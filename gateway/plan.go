@@ -109,7 +109,7 @@ func absolute(q *read.Query, now time.Time) (*read.Query, error) {
 	t := q.Time
 	switch {
 	case t.Last < 0 || t.Step < 0:
-		return nil, read.Errorf(read.BadInput, "last and step must not be negative")
+		return nil, read.Errorf(read.BadInput, "last and step must be positive")
 	case t.Last > 0 && (t.HasFrom || t.HasTo):
 		return nil, read.Errorf(read.BadInput, "last goes without from and to")
 	case t.HasFrom && t.HasTo && t.From > t.To:

@@ -137,7 +137,7 @@ func (w *watch) read(ctx context.Context) (read.Update, bool) {
 	began := time.Now()
 	wait := 20 * time.Millisecond
 	for {
-		results, errs := w.g.Read(ctx, []*read.Query{w.query})
+		results, errs := w.once(ctx)
 		if ctx.Err() != nil {
 			return read.Update{}, false
 		}
@@ -159,6 +159,14 @@ func (w *watch) read(ctx context.Context) (read.Update, bool) {
 		}
 		wait = min(2*wait, 250*time.Millisecond)
 	}
+}
+
+// once reads within the time after which a watch speaks: what is missing by
+// then is told, and what is there is shown.
+func (w *watch) once(ctx context.Context) ([]*read.Result, []error) {
+	ctx, cancel := context.WithTimeout(ctx, sayAfter-500*time.Millisecond)
+	defer cancel()
+	return w.g.Read(ctx, []*read.Query{w.query})
 }
 
 // lasting says whether an error may pass, so that a watch outlives it.

@@ -247,29 +247,29 @@ func (r *subscriptionResolver) AirportHours(ctx context.Context, origin string, 
 func complexity() ComplexityRoot {
 	var c ComplexityRoot
 	c.AirportTotals.Hours = func(childComplexity int, from *resolve.DateTime, to *resolve.DateTime, last *resolve.Duration, step *resolve.Duration, zone string, fill resolve.Fill) int {
-		return 1 + resolve.WindowCount(3600000, 10368000000, &resolve.Options{From: from, To: to, Last: last, Step: step})*childComplexity
+		return resolve.Cost(resolve.WindowCount(3600000, 10368000000, &resolve.Options{From: from, To: to, Last: last, Step: step, Fill: resolve.Ptr(fill)}), childComplexity)
 	}
-	c.Query.AirportTotalsOf = func(childComplexity int, origins []string) int { return 1 + len(origins)*childComplexity }
+	c.Query.AirportTotalsOf = func(childComplexity int, origins []string) int { return resolve.Cost(len(origins), childComplexity) }
 	c.Query.AirportTotalsPage = func(childComplexity int, first int, after *string, prefix *string) int {
-		return 1 + resolve.RowCount(&resolve.Options{First: resolve.Ptr(first)})*childComplexity
+		return resolve.Cost(resolve.RowCount(&resolve.Options{First: resolve.Ptr(first)}), childComplexity)
 	}
 	c.Query.TopAirports = func(childComplexity int, first int) int {
-		return 1 + resolve.RowCount(&resolve.Options{First: resolve.Ptr(first)})*childComplexity
+		return resolve.Cost(resolve.RowCount(&resolve.Options{First: resolve.Ptr(first)}), childComplexity)
 	}
 	c.Query.LeastPunctual = func(childComplexity int, first int) int {
-		return 1 + resolve.RowCount(&resolve.Options{First: resolve.Ptr(first)})*childComplexity
+		return resolve.Cost(resolve.RowCount(&resolve.Options{First: resolve.Ptr(first)}), childComplexity)
 	}
 	c.Query.AirportHours = func(childComplexity int, origin string, from *resolve.DateTime, to *resolve.DateTime, last *resolve.Duration, step *resolve.Duration, zone string, fill resolve.Fill) int {
-		return 1 + resolve.WindowCount(3600000, 10368000000, &resolve.Options{From: from, To: to, Last: last, Step: step})*childComplexity
+		return resolve.Cost(resolve.WindowCount(3600000, 10368000000, &resolve.Options{From: from, To: to, Last: last, Step: step, Fill: resolve.Ptr(fill)}), childComplexity)
 	}
 	c.Query.BusiestAirports = func(childComplexity int, first int, from *resolve.DateTime, to *resolve.DateTime, last *resolve.Duration) int {
-		return 1 + resolve.RowCount(&resolve.Options{First: resolve.Ptr(first)})*childComplexity
+		return resolve.Cost(resolve.RowCount(&resolve.Options{First: resolve.Ptr(first)}), childComplexity) + resolve.ScanCount(3600000, 10368000000, &resolve.Options{From: from, To: to, Last: last})
 	}
 	c.Subscription.TopAirports = func(childComplexity int, first int) int {
-		return 1 + resolve.RowCount(&resolve.Options{First: resolve.Ptr(first)})*childComplexity
+		return resolve.Cost(resolve.RowCount(&resolve.Options{First: resolve.Ptr(first)}), childComplexity)
 	}
 	c.Subscription.AirportHours = func(childComplexity int, origin string, last resolve.Duration, step *resolve.Duration, zone string, fill resolve.Fill) int {
-		return 1 + resolve.WindowCount(3600000, 10368000000, &resolve.Options{Last: resolve.Ptr(last), Step: step})*childComplexity
+		return resolve.Cost(resolve.WindowCount(3600000, 10368000000, &resolve.Options{Last: resolve.Ptr(last), Step: step, Fill: resolve.Ptr(fill)}), childComplexity)
 	}
 	return c
 }

@@ -138,11 +138,12 @@ func (g *generation) configure() error {
 	if cfg.Models == nil {
 		cfg.Models = config.TypeMap{}
 	}
-	for _, name := range []string{"Long", "DateTime", "Decimal", "Duration", "Fill", "Freshness", "MissingPartition", "PageInfo"} {
+	for _, name := range []string{
+		"Int", "Float", "String", "ID", "Boolean",
+		"Long", "DateTime", "Decimal", "Duration", "Fill", "Freshness", "MissingPartition", "PageInfo",
+	} {
 		cfg.Models[name] = config.TypeMapEntry{Model: config.StringList{resolve + name}}
 	}
-	cfg.Models["Int"] = config.TypeMapEntry{Model: config.StringList{"github.com/99designs/gqlgen/graphql.Int"}}
-	cfg.Models["ID"] = config.TypeMapEntry{Model: config.StringList{"github.com/99designs/gqlgen/graphql.ID"}}
 	return nil
 }
 

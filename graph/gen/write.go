@@ -196,20 +196,23 @@ func (w *writer) complexity() {
 		if f == nil || r.Shape == schema.Number {
 			continue
 		}
-		cost := ""
+		count, scan := "", ""
 		switch {
 		case r.ListArg != "":
-			cost = fmt.Sprintf("len(%s)", argByName(f, r.ListArg).VarName)
+			count = fmt.Sprintf("len(%s)", argByName(f, r.ListArg).VarName)
 		case r.Op == schema.Windows && r.Shape != schema.OneRow:
-			cost = fmt.Sprintf("resolve.WindowCount(%d, %d, &resolve.Options{%s})", r.View.Window.Size, r.View.Window.Retain, options(f, r, timeOptions))
+			count = fmt.Sprintf("resolve.WindowCount(%d, %d, &resolve.Options{%s})", r.View.Window.Size, r.View.Window.Retain, options(f, r, timeOptions))
 		case r.Op == schema.Range || r.Op == schema.Top:
-			cost = fmt.Sprintf("resolve.RowCount(&resolve.Options{%s})", options(f, r, []string{"first"}))
+			count = fmt.Sprintf("resolve.RowCount(&resolve.Options{%s})", options(f, r, []string{"first"}))
 		}
-		if cost != "" {
-			w.printf("\tc.%s.%s = func%s { return 1 + %s*childComplexity }\n", r.Parent, f.GoFieldName, strings.TrimPrefix(f.ComplexitySignature(), "func"), cost)
+		if r.Op == schema.Top && r.View.Window != nil {
+			scan = fmt.Sprintf(" + resolve.ScanCount(%d, %d, &resolve.Options{%s})", r.View.Window.Size, r.View.Window.Retain, options(f, r, timeOptions))
+		}
+		if count != "" {
+			w.printf("\tc.%s.%s = func%s { return resolve.Cost(%s, childComplexity)%s }\n", r.Parent, f.GoFieldName, strings.TrimPrefix(f.ComplexitySignature(), "func"), count, scan)
 		}
 	}
 	w.printf("\treturn c\n}\n")
 }
 
-var timeOptions = []string{"from", "to", "last", "step"}
+var timeOptions = []string{"from", "to", "last", "step", "fill"}

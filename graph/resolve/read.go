@@ -36,9 +36,21 @@ func (o *Options) time() read.Time {
 	if o.To != nil {
 		t.HasTo, t.To = true, int64(*o.To)
 	}
-	t.Last, t.Step = int64(deref(o.Last)), int64(deref(o.Step))
+	t.Last, t.Step = positive(o.Last), positive(o.Step)
 	t.Zone, t.Fill = deref(o.Zone), view.Fill(deref(o.Fill))
 	return t
+}
+
+// positive is 0 for a span that was not given, and −1, which is refused, for one
+// that is not positive.
+func positive(d *Duration) int64 {
+	switch {
+	case d == nil:
+		return 0
+	case *d <= 0:
+		return -1
+	}
+	return int64(*d)
 }
 
 func (o *Options) first() int {
@@ -215,9 +227,13 @@ func decodeCursor(s string) ([]byte, error) {
 	return b[1:], nil
 }
 
-// maxCounted bounds what a list counts for in an operation's complexity; what
-// it may return is bounded elsewhere.
-const maxCounted = 1000
+// Bounds of what a list counts for in an operation's complexity. A series
+// without a fill has a row where records fell, and is bounded elsewhere; with
+// one, every step counts.
+const (
+	maxCounted = 1000
+	maxCost    = 1 << 30
+)
 
 // RowCount is what a page or a ranking counts for.
 func RowCount(o *Options) int { return min(max(o.first(), 1), maxCounted) }
@@ -225,13 +241,36 @@ func RowCount(o *Options) int { return min(max(o.first(), 1), maxCounted) }
 // WindowCount is what a series counts for: the steps in the time asked for, over
 // windows of size kept for retain, in milliseconds.
 func WindowCount(size, retain int64, o *Options) int {
+	n := steps(size, retain, o)
+	if o.Fill == nil || view.Fill(*o.Fill) == view.FillNone {
+		n = min(n, maxCounted)
+	}
+	return n
+}
+
+// ScanCount is what a ranking over a range of time counts for beside its rows:
+// the windows of one key that it looks at.
+func ScanCount(size, retain int64, o *Options) int { return steps(size, retain, o) }
+
+func steps(size, retain int64, o *Options) int {
+	filled := o.Fill != nil && view.Fill(*o.Fill) != view.FillNone
 	span := retain
 	switch {
 	case o.Last != nil:
 		span = int64(*o.Last)
 	case o.From != nil && o.To != nil:
+		// DateTimes are within the years 0 to 9999: this does not overflow.
 		span = int64(*o.To) - int64(*o.From)
+	case o.To != nil && filled:
+		return maxCost // how much is filled depends on the data
+	}
+	if !filled {
+		span = min(span, retain)
 	}
 	step := max(size, int64(deref(o.Step)))
-	return int(min(max(min(span, retain)/step, 1), maxCounted))
+	return int(min(max(span/step, 1), maxCost))
 }
+
+// Cost is what a list of n elements costs when one costs child; it does not
+// overflow.
+func Cost(n, child int) int { return int(min(int64(n)*int64(child), maxCost)) + 1 }

@@ -78,19 +78,58 @@ func TestCursor(t *testing.T) {
 func TestWindowCount(t *testing.T) {
 	const hour, day = 3_600_000, 86_400_000
 	last := Duration(day)
-	from, to, step := DateTime(0), DateTime(10*day), Duration(day)
+	from, to, far, step := DateTime(0), DateTime(10*day), DateTime(view.MaxTime), Duration(day)
+	fill := Fill(view.FillEmpty)
 	for _, c := range []struct {
 		name string
 		o    Options
 		want int
 	}{
 		{"whole retention, bounded", Options{}, 1000},
+		{"whole retention, filled", Options{Fill: &fill}, 120 * 24},
 		{"last", Options{Last: &last}, 24},
 		{"range in steps", Options{From: &from, To: &to, Step: &step}, 10},
 		{"nothing", Options{From: &to, To: &from}, 1},
+		{"far into the future, filled", Options{From: &to, To: &far, Step: &step, Fill: &fill}, (view.MaxTime - 10*day) / day},
+		{"far into the future", Options{From: &to, To: &far, Step: &step}, 120},
 	} {
 		if got := WindowCount(hour, 120*day, &c.o); got != c.want {
 			t.Errorf("%s: got %d, want %d", c.name, got, c.want)
 		}
+	}
+}
+
+// Lists in lists must not overflow to something cheap.
+func TestCostDoesNotOverflow(t *testing.T) {
+	c := 1
+	for range 20 {
+		if c = Cost(1_000_000, c); c < 1_000_000 {
+			t.Fatalf("costs %d", c)
+		}
+	}
+}
+
+// A variable may bring null past a default; it is no value.
+func TestNullIsNoScalar(t *testing.T) {
+	if _, err := UnmarshalInt(nil); err == nil {
+		t.Error("Int took null")
+	}
+	if _, err := UnmarshalInt("1"); err == nil {
+		t.Error("Int took a text")
+	}
+	if n, err := UnmarshalInt(json.Number("1.0")); err != nil || n != 1 {
+		t.Errorf("1.0 as Int: %d, %v", n, err)
+	}
+	if _, err := UnmarshalString(nil); err == nil {
+		t.Error("String took null")
+	}
+	if _, err := UnmarshalString([]any{}); err == nil || err.Error() != "a list where a String is due" {
+		t.Errorf("String took a list: %v", err)
+	}
+	if _, err := UnmarshalBoolean(nil); err == nil {
+		t.Error("Boolean took null")
+	}
+	if s, err := UnmarshalID(json.Number("7")); err != nil || s != "7" {
+		t.Errorf("7 as ID: %s, %v", s, err)
 	}
 }

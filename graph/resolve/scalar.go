@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/shopspring/decimal"
@@ -33,6 +34,92 @@ func MarshalLong(n int64) graphql.Marshaler {
 func UnmarshalLong(in any) (int64, error) {
 	v, err := scalar(in, view.Long)
 	return v.Int(), err
+}
+
+// GraphQL's own scalars, read strictly: null is an error where a value must be
+// (a variable may bring it past a default), and a text is no number.
+
+// MarshalInt writes a 32-bit number.
+func MarshalInt(n int) graphql.Marshaler { return MarshalLong(int64(n)) }
+
+// UnmarshalInt reads a number.
+func UnmarshalInt(in any) (int, error) {
+	if text, ok := in.(string); ok {
+		return 0, fmt.Errorf("a text, %.40q, where an Int is due", text)
+	}
+	v, err := scalar(in, view.Int)
+	return int(v.Int()), err
+}
+
+// MarshalFloat writes a finite number.
+func MarshalFloat(f float64) graphql.Marshaler {
+	return graphql.WriterFunc(func(w io.Writer) { write(w, view.OfFloat(f).AppendJSON(nil)) })
+}
+
+// UnmarshalFloat reads a number.
+func UnmarshalFloat(in any) (float64, error) {
+	v, err := scalar(in, view.Float)
+	return v.Float(), err
+}
+
+// MarshalString writes a text on one line.
+func MarshalString(s string) graphql.Marshaler {
+	return graphql.WriterFunc(func(w io.Writer) { write(w, view.AppendJSONString(nil, s)) })
+}
+
+// UnmarshalString reads a text.
+func UnmarshalString(in any) (string, error) {
+	if s, ok := in.(string); ok {
+		return s, nil
+	}
+	return "", misfit(in, view.String)
+}
+
+// MarshalID writes an ID as a text.
+func MarshalID(s string) graphql.Marshaler { return MarshalString(s) }
+
+// UnmarshalID reads a text or an integer.
+func UnmarshalID(in any) (string, error) {
+	v, err := scalar(in, view.ID)
+	return v.Str(), err
+}
+
+// MarshalBoolean writes true or false.
+func MarshalBoolean(b bool) graphql.Marshaler { return graphql.MarshalBoolean(b) }
+
+// UnmarshalBoolean reads true or false.
+func UnmarshalBoolean(in any) (bool, error) {
+	if b, ok := in.(bool); ok {
+		return b, nil
+	}
+	return false, misfit(in, view.Boolean)
+}
+
+// misfit says in GraphQL's words what came in place of a scalar.
+func misfit(in any, t view.Type) error {
+	what := "something else"
+	switch in.(type) {
+	case nil:
+		what = "null"
+	case string:
+		what = "a text"
+	case bool:
+		what = "a Boolean"
+	case []any:
+		what = "a list"
+	case map[string]any:
+		what = "an object"
+	case json.Number, int, int64, float64:
+		what = "a number"
+	}
+	return fmt.Errorf("%s where %s is due", what, an(t))
+}
+
+func an(t view.Type) string {
+	if t == view.Int || t == view.ID {
+		return "an " + t.String()
+	}
+	return "a " + t.String()
 }
 
 // MarshalGQL writes RFC 3339 in UTC.
@@ -83,14 +170,12 @@ func (f *Fill) UnmarshalGQL(in any) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%v is no Fill", in)
+	return fmt.Errorf("not one of %s", strings.Join(fillNames, ", "))
 }
 
 // scalar reads an argument: a literal or a variable.
 func scalar(in any, t view.Type) (view.Value, error) {
 	switch in := in.(type) {
-	case nil:
-		return view.Null, fmt.Errorf("null where a %s is due", t)
 	case string:
 		return view.ParseText(in, t)
 	case json.Number:
@@ -102,7 +187,7 @@ func scalar(in any, t view.Type) (view.Value, error) {
 	case float64:
 		return view.ParseNumber(strconv.FormatFloat(in, 'g', -1, 64), t)
 	}
-	return view.Null, fmt.Errorf("%T where a %s is due", in, t)
+	return view.Null, misfit(in, t)
 }
 
 // write ignores the error of a response writer: gqlgen writes into a buffer.
