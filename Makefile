@@ -5,8 +5,9 @@ GO       ?= go
 LINT     := .cache/bin/golangci-lint
 LINT_VERSION := v2.15.0
 FUZZTIME ?= 20s
+BROKERS  ?= 1
 
-.PHONY: help build run test race check lint vet generate generate-diff tidy-diff fuzz bench web web-diff test-web clean
+.PHONY: help build run test race check lint vet generate generate-diff tidy-diff fuzz bench web web-diff test-web kafka-up kafka-down test-kafka clean
 
 help: ## list what there is
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +62,17 @@ web-diff: web ## fails when web/dist does not match its sources
 
 test-web: build ## the pages in a browser, and the GraphQL-over-HTTP audits
 	web/test.sh
+
+kafka-up: ## run Apache Kafka on this machine, BROKERS=1 or 3 (Java 17 and Maven)
+	deploy/kafka/kafka.sh up $(BROKERS)
+
+kafka-down: ## stop it
+	deploy/kafka/kafka.sh down
+
+test-kafka: ## kill instances over a real Kafka, and compare with a fold
+	deploy/kafka/kafka.sh up 1
+	STREAMGAUGE_TEST_KAFKA=127.0.0.1:29091 $(GO) test -count=1 -v -timeout 10m ./internal/chaos; \
+	  result=$$?; deploy/kafka/kafka.sh down; exit $$result
 
 clean: ## delete what was built
 	rm -rf bin .cache
