@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"runtime/debug"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -198,13 +201,34 @@ func (b *buffer) response(resp *graphql.Response) error {
 	if len(b.b) == 1 {
 		return errors.New("neither data nor errors")
 	}
-	if len(resp.Extensions) > 0 {
-		e, err := json.Marshal(resp.Extensions)
-		if err != nil {
-			return err
-		}
-		b.b = append(append(b.b, `,"extensions":`...), e...)
+	if err := b.extensions(resp.Extensions); err != nil {
+		return err
 	}
 	b.b = append(b.b, '}')
+	return nil
+}
+
+// jsonAppender is an extension that writes itself.
+type jsonAppender interface{ AppendJSON(b []byte) []byte }
+
+func (b *buffer) extensions(ext map[string]any) error {
+	sep := `,"extensions":{`
+	for _, name := range slices.Sorted(maps.Keys(ext)) {
+		b.b = append(b.b, sep...)
+		b.b = append(strconv.AppendQuote(b.b, name), ':')
+		if v, ok := ext[name].(jsonAppender); ok {
+			b.b = v.AppendJSON(b.b)
+		} else {
+			e, err := json.Marshal(ext[name])
+			if err != nil {
+				return err
+			}
+			b.b = append(b.b, e...)
+		}
+		sep = ","
+	}
+	if len(ext) > 0 {
+		b.b = append(b.b, '}')
+	}
 	return nil
 }

@@ -2,9 +2,11 @@ package resolve
 
 import (
 	"context"
+	"strconv"
 	"sync"
 
 	"github.com/99designs/gqlgen/graphql"
+	"github.com/streamgauge/streamgauge/view"
 	"github.com/streamgauge/streamgauge/view/read"
 )
 
@@ -65,7 +67,8 @@ type collector struct {
 
 // noted is a field that was read, and where its answer came from.
 type noted struct {
-	field *graphql.FieldContext
+	field *graphql.FieldContext // nil: path says it
+	path  string
 	parts []read.Part
 }
 
@@ -76,22 +79,73 @@ func Collected(ctx context.Context) map[string]any {
 		return nil
 	}
 	c.noting.Lock()
-	all := c.noted
+	views := viewNotes(c.noted)
 	c.noted = nil
 	c.noting.Unlock()
-	views := make(map[string]*Freshness, len(all))
 	if s := subscriptionOf(ctx); s != nil {
 		if root, parts := s.left(); root != "" {
-			views[root] = FreshnessOf(parts)
+			views = append(views, noted{path: root, parts: parts})
 		}
 	}
-	if len(all)+len(views) == 0 {
+	if len(views) == 0 {
 		return nil
 	}
-	for _, n := range all {
-		views[n.field.Path().String()] = FreshnessOf(n.parts)
-	}
 	return map[string]any{"views": views}
+}
+
+// viewNotes write themselves as an object of Freshness by response path.
+type viewNotes []noted
+
+// AppendJSON appends the object.
+func (v viewNotes) AppendJSON(b []byte) []byte {
+	sep := byte('{')
+	for i := range v {
+		b = append(b, sep)
+		b = view.AppendJSONString(b, v[i].where())
+		b = append(b, ':')
+		b = appendFreshness(b, v[i].parts)
+		sep = ','
+	}
+	return append(b, '}')
+}
+
+// MarshalJSON is AppendJSON.
+func (v viewNotes) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil), nil }
+
+func (n *noted) where() string {
+	if n.field == nil {
+		return n.path
+	}
+	return n.field.Path().String()
+}
+
+func appendFreshness(b []byte, parts []read.Part) []byte {
+	f := read.FreshnessOf(parts)
+	b = append(b, '{')
+	if f.AsOf != 0 {
+		b = append(b, `"asOf":`...)
+		b = view.OfTime(f.AsOf).AppendJSON(b)
+		b = append(b, ',')
+	}
+	b = append(b, `"lag":`...)
+	b = strconv.AppendInt(b, f.Lag, 10)
+	b = append(b, `,"standby":`...)
+	b = strconv.AppendBool(b, f.Standby)
+	b = append(b, `,"partial":`...)
+	b = strconv.AppendBool(b, f.Partial())
+	b = append(b, `,"missing":[`...)
+	for i, m := range f.Missing {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"partition":`...)
+		b = strconv.AppendInt(b, int64(m.Partition), 10)
+		b = append(b, `,"reason":`...)
+		b = append(view.AppendJSONString(b, m.Reason), '}')
+	}
+	b = append(b, `],"token":"`...)
+	b = append(b, f.Token...)
+	return append(b, `"}`...)
 }
 
 // note keeps the freshness of the field that ctx resolves.
@@ -102,5 +156,5 @@ func note(ctx context.Context, parts []read.Part) {
 	}
 	c.noting.Lock()
 	defer c.noting.Unlock()
-	c.noted = append(c.noted, noted{graphql.GetFieldContext(ctx), parts})
+	c.noted = append(c.noted, noted{field: graphql.GetFieldContext(ctx), parts: parts})
 }
