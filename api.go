@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -56,7 +57,7 @@ func (in *instance) api(s setup) map[string]http.Handler {
 	routes := map[string]http.Handler{
 		"GET /api/page": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			shown := info
-			if !ownName(r.Host) {
+			if !fromHere(r) {
 				shown.Token = ""
 			}
 			writeJSON(w, http.StatusOK, shown)
@@ -83,15 +84,29 @@ func (in *instance) api(s setup) map[string]http.Handler {
 	return routes
 }
 
-// ownName says whether a request came by an address or as localhost. By another
-// name it may come from a page whose name was made to point here, and the demo's
-// token is not for it.
-func ownName(host string) bool {
-	name := host
-	if h, _, err := net.SplitHostPort(host); err == nil {
+// fromHere says whether a request came over loopback, to a name of loopback. By
+// another name it may come from a page whose name was made to point here, and by
+// another way from another machine: the demo's token is not for them.
+func fromHere(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok {
+		return false
+	}
+	at, err := netip.ParseAddrPort(local.String())
+	if err != nil || !at.Addr().Unmap().IsLoopback() {
+		return false
+	}
+	name := r.Host
+	if h, _, err := net.SplitHostPort(name); err == nil {
 		name = h
 	}
-	return name == "localhost" || net.ParseIP(strings.Trim(name, "[]")) != nil
+	return loopbackName(strings.Trim(name, "[]"))
+}
+
+// loopbackName says whether a host is localhost or an address of loopback.
+func loopbackName(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()
 }
 
 // guard lets those through whose token covers every store: what it guards tells

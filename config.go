@@ -2,18 +2,17 @@ package streamgauge
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/netip"
 	"os"
-	"reflect"
-	"strconv"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
 	"github.com/streamgauge/streamgauge/auth"
 	"github.com/streamgauge/streamgauge/gateway/server"
 )
@@ -120,7 +119,8 @@ func DefaultConfig(app string) *Config {
 }
 
 // LoadConfig reads the defaults, then the file (when path is not empty), then
-// the environment. Unknown settings are errors.
+// the environment. A setting that is unknown or out of its range is an error, of
+// one line.
 func LoadConfig(app, path string, environ []string) (*Config, error) {
 	c := DefaultConfig(app)
 	if path != "" {
@@ -128,97 +128,35 @@ func LoadConfig(app, path string, environ []string) (*Config, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read configuration: %w", err)
 		}
-		if err := yaml.NewDecoder(bytes.NewReader(b), yaml.Strict()).Decode(c); err != nil && !errors.Is(err, io.EOF) {
-			return nil, fmt.Errorf("configuration %s:\n%w", path, err)
+		if err := decode(c, b); err != nil {
+			return nil, fmt.Errorf("configuration: %s:%s", path, mistake(b, err))
 		}
 	}
-	if err := override(reflect.ValueOf(c).Elem(), "STREAMGAUGE", environ); err != nil {
+	if err := override(c, environ); err != nil {
 		return nil, err
 	}
 	return c, c.check()
 }
 
-func (c *Config) check() error {
-	for _, s := range []struct {
-		name, value string
-		allowed     []string
-	}{
-		{"processing.onError", c.Processing.OnError, []string{"deadLetter", "fail"}},
-		{"processing.onLoss", c.Processing.OnLoss, []string{"stop", "skip"}},
-		{"auth.mode", c.Auth.Mode, []string{"jwt", "off"}},
-		{"log.level", c.Log.Level, []string{"debug", "info", "warn", "error"}},
-		{"log.format", c.Log.Format, []string{"text", "json"}},
-	} {
-		if !contains(s.allowed, s.value) {
-			return fmt.Errorf("configuration: %s is %q; allowed: %s", s.name, s.value, strings.Join(s.allowed, ", "))
-		}
+// decode reads a file over what c has. A section without a setting would clear
+// all of it: it changes nothing.
+func decode(c *Config, file []byte) error {
+	f, err := parser.ParseBytes(file, 0)
+	if err != nil {
+		return err
 	}
-	if c.App == "" || c.Instance == "" || c.State.Dir == "" || len(c.Kafka.Brokers) == 0 {
-		return errors.New("configuration: app, instance, state.dir and kafka.brokers must be set")
-	}
-	return nil
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
-}
-
-// override sets what the environment has, by the path of the settings.
-func override(v reflect.Value, path string, environ []string) error {
-	for i := range v.NumField() {
-		name := path + "_" + strings.ToUpper(v.Type().Field(i).Tag.Get("yaml"))
-		f := v.Field(i)
-		if f.Kind() == reflect.Struct {
-			if err := override(f, name, environ); err != nil {
-				return err
-			}
+	for _, doc := range f.Docs {
+		if doc.Body == nil || doc.Body.Type() == ast.NullType || doc.Body.Type() == ast.CommentType {
 			continue
 		}
-		for _, e := range environ {
-			key, value, _ := strings.Cut(e, "=")
-			if key != name {
-				continue
-			}
-			if err := setField(f, value); err != nil {
-				return fmt.Errorf("environment variable %s: %w", name, err)
-			}
+		if m, ok := doc.Body.(*ast.MappingNode); ok {
+			m.Values = slices.DeleteFunc(m.Values, func(v *ast.MappingValueNode) bool { return v.Value.Type() == ast.NullType })
+		}
+		if err := yaml.NewDecoder(bytes.NewReader(nil), yaml.Strict()).DecodeFromNode(doc.Body, c); err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-func setField(f reflect.Value, value string) error {
-	switch f.Interface().(type) {
-	case time.Duration:
-		d, err := time.ParseDuration(value)
-		f.SetInt(int64(d))
-		return err
-	case []string:
-		f.Set(reflect.ValueOf(strings.Split(value, ",")))
-		return nil
-	case []authKey:
-		f.Set(reflect.ValueOf([]authKey{{File: value}}))
-		return nil
-	case string:
-		f.SetString(value)
-		return nil
-	case bool:
-		b, err := strconv.ParseBool(value)
-		f.SetBool(b)
-		return err
-	case float64:
-		n, err := strconv.ParseFloat(value, 64)
-		f.SetFloat(n)
-		return err
-	}
-	n, err := strconv.ParseInt(value, 10, 64)
-	f.SetInt(n)
-	return err
 }
 
 // authConfig is what the verifier is made of.

@@ -73,10 +73,33 @@ func TestConfigOverrides(t *testing.T) {
 
 func TestConfigMistakes(t *testing.T) {
 	for _, c := range []struct{ name, file, env, want string }{
-		{"unknown setting", "kafka: {broker: x}", "", "broker"},
+		{"unknown setting", "app: x\nkafka: {broker: x}", "", "FILE:2:9: no such setting: broker"},
+		{"unknown setting at the beginning", "kafka:\n  broker: x", "", "FILE:2:3: no such setting: broker"},
+		{"type", "limits:\n  depth: deep", "", `FILE:2:10: depth: want a whole number, got "deep"`},
+		{"boolean", "web: {playground: 7}", "", `FILE:1:19: playground: want true or false, got "7"`},
+		{"duration", "reads:\n  timeout: soon", "", `FILE:2:12: timeout: want a duration such as 10s, got "soon"`},
+		{"duration without a unit", "reads: {timeout: 10}", "", `FILE:1:18: timeout: want a duration such as 10s, got "10"`},
+		{"syntax", "app: [x", "", "FILE:1:6: app: sequence end token ']' not found"},
+		{"twice", "app: x\napp: y", "", `FILE:2:1: mapping key "app" already defined at [1:1]`},
 		{"value", "processing: {onError: panic}", "", `processing.onError is "panic"; allowed: deadLetter, fail`},
-		{"environment", "", "STREAMGAUGE_STATE_OVERLAYBYTES=lots", "STREAMGAUGE_STATE_OVERLAYBYTES"},
-		{"type", "limits: {depth: deep}", "", "depth"},
+		{"application", "app: a b", "", `app is "a b": it begins the names of topics; allowed: letters, digits, '.', '_' and '-'`},
+		{"zero", "state: {commitInterval: 0s}", "", "state.commitInterval is 0s; allowed: 1ms and more"},
+		{"negative", "reads: {timeout: -5s}", "", "reads.timeout is -5s; allowed: 1ms and more"},
+		{"heartbeat", "kafka: {heartbeatInterval: 4s}", "", "kafka.heartbeatInterval is 4s; allowed: up to a third of kafka.sessionTimeout, which is 10s"},
+		{"rows", "reads: {maxRows: 0}", "", "reads.maxRows is 0; allowed: 1 and more"},
+		{"overlay", "state: {overlayBytes: -1}", "", "state.overlayBytes is -1; allowed: 1 and more"},
+		{"replication", "kafka: {replication: 0}", "", "kafka.replication is 0; allowed: 1 to 32767, or -1 for the brokers' default"},
+		{"limit", "limits: {depth: 0}", "", "limits.depth is 0; allowed: more than 0, or -1 for no limit"},
+		{"rate", "limits: {rate: -2}", "", "limits.rate is -2; allowed: more than 0, or -1 for no limit"},
+		{"address", "listen: {http: nonsense}", "", `listen.http is "nonsense": want host:port, with a port from 0 to 65535`},
+		{"port", "listen: {grpc: \"127.0.0.1:65536\"}", "", `listen.grpc is "127.0.0.1:65536": want host:port, with a port from 0 to 65535`},
+		{"advertised", "listen: {advertise: \":9090\"}", "", `listen.advertise is ":9090": want a host and a port that others can reach`},
+		{"broker", "kafka: {brokers: [x]}", "", `kafka.brokers is "x": want host:port, with a port from 0 to 65535`},
+		{"network", "web: {trustedProxies: [x]}", "", `web.trustedProxies: "x" is no network such as 10.0.0.0/8`},
+		{"environment", "", "STREAMGAUGE_STATE_OVERLAYBYTES=lots", `environment variable STREAMGAUGE_STATE_OVERLAYBYTES: want a whole number, got "lots"`},
+		{"environment's duration", "", "STREAMGAUGE_READS_TIMEOUT=5", `environment variable STREAMGAUGE_READS_TIMEOUT: want a duration such as 10s, got "5"`},
+		{"environment's rate", "", "STREAMGAUGE_LIMITS_RATE=NaN", "limits.rate is NaN; allowed: more than 0, or -1 for no limit"},
+		{"unknown variable", "", "STREAMGAUGE_KAFKA_BROKER=x:1", "environment variable STREAMGAUGE_KAFKA_BROKER: no such setting"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "c.yml")
@@ -84,12 +107,57 @@ func TestConfigMistakes(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := LoadConfig("app", file, []string{c.env})
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want %q", err, c.want)
+			if err == nil {
+				t.Fatal("it was taken")
+			}
+			got := strings.TrimPrefix(strings.ReplaceAll(err.Error(), file, "FILE"), "configuration: ")
+			if got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})
 	}
 	if _, err := LoadConfig("app", "nowhere.yml", nil); err == nil || !strings.Contains(err.Error(), "nowhere.yml") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A limit may be off, and variables that only look like settings do not matter.
+func TestConfigTakes(t *testing.T) {
+	c, err := LoadConfig("app", "", []string{
+		"STREAMGAUGE_LIMITS_RATE=-1", "STREAMGAUGE_LIMITS_DEPTH=-1", "STREAMGAUGE_AUTH_ALGORITHMS=",
+		"STREAMGAUGE_TEST_KAFKA=x", "STREAMGAUGE_SERVICE_HOST=10.0.0.1", "STREAMGAUGE_PORT=tcp://10.0.0.1:80", "STREAMGAUGE_PORT_80_TCP_PROTO=tcp",
+	})
+	if err != nil || c.Limits.Rate != -1 || c.Limits.Depth != -1 || len(c.Auth.Algorithms) > 0 {
+		t.Errorf("got %+v, %v", c, err)
+	}
+}
+
+// A file or a section of comments alone changes nothing.
+func TestConfigWithoutSettings(t *testing.T) {
+	for _, text := range []string{"", "\n", "# app: x\n", "---\n", "kafka:\n  # brokers: [x]\nlimits:\n", "limits: {}"} {
+		file := filepath.Join(t.TempDir(), "c.yml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if c, err := LoadConfig("app", file, nil); err != nil || !reflect.DeepEqual(c, DefaultConfig("app")) {
+			t.Errorf("%q: got %+v, %v", text, c, err)
+		}
+	}
+}
+
+func TestListenSaysWhatToDo(t *testing.T) {
+	l, err := listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, c := range []struct{ addr, want string }{
+		{l.Addr().String(), "address already in use; stop what uses the port, or choose another"},
+		{"192.0.2.1:0", "cannot assign requested address; use an address or a name of this machine, such as 127.0.0.1"},
+		{"nonsense", "missing port in address; want host:port, such as 127.0.0.1:8080"},
+	} {
+		if _, err := listen(c.addr); err == nil || !strings.HasSuffix(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %s", c.addr, err, c.want)
+		}
 	}
 }

@@ -2,9 +2,6 @@ package streamgauge
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +16,7 @@ import (
 
 	"github.com/streamgauge/streamgauge/auth"
 	"github.com/streamgauge/streamgauge/internal/embedded"
+	"github.com/streamgauge/streamgauge/internal/usage"
 	"github.com/streamgauge/streamgauge/processor"
 	"github.com/streamgauge/streamgauge/processor/broker"
 	"github.com/streamgauge/streamgauge/view/schema"
@@ -63,6 +61,8 @@ type demo struct {
 	auth     string
 	dir      string
 	own      bool // the folder is temporary
+	made     bool // the folder was not there before
+	started  bool // there are instances, and people know
 	brokers  []string
 	log      *slog.Logger
 	out      io.Writer
@@ -88,22 +88,21 @@ func newDemo(app App, c *cli.Command) (*demo, error) {
 		dir: c.String("state"), brokers: c.StringSlice("brokers"), out: c.Root().Writer,
 		running: make(map[string]*running), failed: make(chan error, 1),
 	}
-	host, port, err := net.SplitHostPort(c.String("listen"))
-	if err == nil {
-		d.host = host
-		d.port, err = strconv.Atoi(port)
-	}
+	var err error
+	d.host, d.port, err = splitAddr(c.String("listen"))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("--listen %q: want HOST:PORT", c.String("listen"))
+		return nil, fmt.Errorf("--listen %q: want HOST:PORT, with a port from 0 to 65535", c.String("listen"))
 	case d.n < 1 || d.n > 16:
 		return nil, fmt.Errorf("--instances %d: allowed are 1 to 16", d.n)
+	case d.port+d.n-1 > 65535:
+		return nil, fmt.Errorf("--listen %q: %d instances have ports beyond 65535: choose a lower one", c.String("listen"), d.n)
 	case d.dates != "shifted" && d.dates != "original":
 		return nil, fmt.Errorf("--dates %q: allowed are shifted and original", d.dates)
 	case d.auth != "dev" && d.auth != "off":
 		return nil, fmt.Errorf("--auth %q: allowed are dev and off", d.auth)
 	case c.Args().Len() > 0:
-		return nil, fmt.Errorf("demo takes no arguments, got %q; see --help", c.Args().First())
+		return nil, usage.Errorf(c, "takes no arguments, got %q", c.Args().First())
 	}
 	if n, err := strconv.ParseFloat(d.rate, 64); d.rate != "paced" && d.rate != "max" && (err != nil || n <= 0) {
 		return nil, fmt.Errorf("--rate %q: allowed are paced, max, or records a second", d.rate)
@@ -122,11 +121,12 @@ func newDemo(app App, c *cli.Command) (*demo, error) {
 }
 
 func (d *demo) run(ctx context.Context) error {
-	if err := d.prepare(); err != nil {
+	if err := d.tryPorts(); err != nil {
 		return err
 	}
-	if d.own {
-		defer os.RemoveAll(d.dir)
+	defer d.cleanUp()
+	if err := d.prepare(); err != nil {
+		return err
 	}
 	for {
 		again, err := d.session(ctx)
@@ -136,7 +136,39 @@ func (d *demo) run(ctx context.Context) error {
 	}
 }
 
-// prepare makes the folder, the keys and the tokens.
+// addr is where instance i serves HTTP.
+func (d *demo) addr(i int) string { return net.JoinHostPort(d.host, strconv.Itoa(d.port+i)) }
+
+// tryPorts binds the ports of all instances for a moment, so that one in use is
+// found before anything is written. Port 0 becomes one that is free.
+func (d *demo) tryPorts() error {
+	for i := range d.n {
+		l, err := listen(d.addr(i))
+		if err != nil {
+			return err
+		}
+		if d.port == 0 {
+			_, d.port, err = splitAddr(l.Addr().String())
+		}
+		if err := errors.Join(err, l.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cleanUp deletes a temporary folder, and one that a demo has made which then
+// did not start.
+func (d *demo) cleanUp() {
+	if !d.own && (!d.made || d.started) {
+		return
+	}
+	if err := os.RemoveAll(d.dir); err != nil {
+		d.log.Error("folder not deleted", "err", err)
+	}
+}
+
+// prepare makes the folder.
 func (d *demo) prepare() error {
 	if d.dir == "" {
 		dir, err := os.MkdirTemp("", d.app.Name+"-demo-")
@@ -145,62 +177,12 @@ func (d *demo) prepare() error {
 		}
 		d.dir, d.own = dir, true
 	}
+	_, err := os.Stat(d.dir)
+	d.made = errors.Is(err, os.ErrNotExist)
 	if err := os.MkdirAll(d.dir, 0o755); err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
-	if d.auth == "off" {
-		v, err := auth.New(auth.Config{Off: true, Logger: d.log})
-		d.verifier = v
-		return err
-	}
-	return d.signTokens()
-}
-
-const demoIssuer, demoAudience = "streamgauge-demo", "streamgauge"
-
-// signTokens signs the two tokens with a secret that the folder keeps.
-func (d *demo) signTokens() error {
-	path := filepath.Join(d.dir, "secret")
-	secret, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		b := make([]byte, 32)
-		if _, err := rand.Read(b); err != nil {
-			return err
-		}
-		secret = []byte(hex.EncodeToString(b))
-		err = os.WriteFile(path, secret, 0o600)
-	}
-	if err != nil {
-		return fmt.Errorf("secret of the demo: %w", err)
-	}
-	d.verifier, err = auth.New(auth.Config{
-		Algorithms: []string{"HS256"}, Keys: []auth.Key{{Secret: secret}}, Issuer: demoIssuer, Audience: demoAudience, Logger: d.log,
-	})
-	if err != nil {
-		return err
-	}
-	var all, some []string
-	for _, v := range d.topology.Views {
-		all = append(all, v.Scope)
-		if contains(d.app.Demo.Limited, v.Store) {
-			some = append(some, v.Scope)
-		}
-	}
-	tokens := make(map[string]string)
-	for name, scopes := range map[string][]string{"viewer": all, "limited": some} {
-		tokens[name], err = auth.Sign(secret, auth.Grant{
-			Issuer: demoIssuer, Audience: demoAudience, Subject: name, Scopes: scopes, Issued: time.Now(), Expires: time.Now().Add(24 * time.Hour),
-		})
-		if err != nil {
-			return err
-		}
-	}
-	d.viewer = tokens["viewer"]
-	b, err := json.MarshalIndent(tokens, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(d.dir, "tokens.json"), append(b, '\n'), 0o600)
+	return nil
 }
 
 // session runs everything once. again says that the state was torn, as a broker
@@ -212,6 +194,10 @@ func (d *demo) session(ctx context.Context) (again bool, err error) {
 	brokers := d.brokers
 	if len(brokers) == 0 {
 		b, err := embedded.Start(embedded.Options{Dir: filepath.Join(d.dir, "broker")})
+		var damaged *embedded.DamagedError
+		if errors.As(err, &damaged) {
+			return false, fmt.Errorf("the broker's data in %s is damaged (%w): delete %s, all that belongs to it, and start again", damaged.Dir, damaged.Err, d.dir)
+		}
 		if err != nil {
 			return false, err
 		}
@@ -224,6 +210,9 @@ func (d *demo) session(ctx context.Context) (again bool, err error) {
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
 	if err := client.Ping(ctx); err != nil {
+		return false, err
+	}
+	if err := d.authorize(); err != nil { // not before the folder is known to be free
 		return false, err
 	}
 	shift, err := shiftFor(d.dir, d.app.Demo, d.dates, time.Now())
@@ -240,6 +229,7 @@ func (d *demo) session(ctx context.Context) (again bool, err error) {
 			return false, err
 		}
 	}
+	d.started = true
 	d.announce()
 	loaded, ended := make(chan error, 1), make(chan struct{})
 	go func() {
@@ -317,7 +307,7 @@ func (d *demo) launch(ctx context.Context, i int, brokers []string) error {
 	cfg.Instance = name
 	cfg.Kafka.Brokers = brokers
 	cfg.Kafka.SessionTimeout, cfg.Kafka.HeartbeatInterval = 6*time.Second, time.Second
-	cfg.Listen.HTTP = net.JoinHostPort(d.host, strconv.Itoa(d.port+i))
+	cfg.Listen.HTTP = d.addr(i)
 	cfg.Listen.GRPC = "127.0.0.1:0"
 	cfg.State.Dir = filepath.Join(d.dir, "instance-"+name)
 	page := pageInfo{App: d.app.Name, Title: titleOf(d.app), Auth: d.auth, Token: d.viewer, Demo: true}
@@ -367,9 +357,12 @@ func (d *demo) announce() {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s is starting; the page fills within seconds.\n\n", titleOf(d.app))
 	for i := range d.n {
-		fmt.Fprintf(&b, "  instance %s  http://%s/\n", instanceName(i), net.JoinHostPort(d.host, strconv.Itoa(d.port+i)))
+		fmt.Fprintf(&b, "  instance %s  http://%s/\n", instanceName(i), d.addr(i))
 	}
-	fmt.Fprintf(&b, "  playground  http://%s/playground/\n", net.JoinHostPort(d.host, strconv.Itoa(d.port)))
+	fmt.Fprintf(&b, "  playground  http://%s/playground/\n", d.addr(0))
+	if d.auth == "dev" && !loopbackName(d.host) {
+		fmt.Fprintf(&b, "\nwarning: other machines reach %s; to them the page does not carry the token, and asks for one.\n", d.addr(0))
+	}
 	if d.auth == "dev" {
 		b.WriteString("\nTokens, for all stores and for some, are in " + filepath.Join(d.dir, "tokens.json") + ":\n")
 		if text, err := os.ReadFile(filepath.Join(d.dir, "tokens.json")); err == nil {
@@ -378,70 +371,4 @@ func (d *demo) announce() {
 	}
 	fmt.Fprintf(&b, "\nA query to paste into the playground:\n\n  %s\n\nCtrl-C ends it.\n", d.app.Demo.Query)
 	fmt.Fprint(d.out, b.String())
-}
-
-// demoCluster stops and starts the instances of a demo.
-type demoCluster struct {
-	*demo
-	ctx     context.Context // of the session
-	brokers []string
-}
-
-func (c *demoCluster) instances(self string) []instanceInfo {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	list := make([]instanceInfo, 0, c.n)
-	for i := range c.n {
-		name := instanceName(i)
-		info := instanceInfo{
-			ID: name, HTTP: net.JoinHostPort(c.host, strconv.Itoa(c.port+i)), Reason: "stopped",
-			Tasks: []processor.TaskStatus{}, Tables: []processor.TableStatus{},
-		}
-		if r := c.running[name]; r != nil {
-			info = r.info()
-		}
-		info.Self = name == self
-		list = append(list, info)
-	}
-	return list
-}
-
-func (c *demoCluster) index(id string) int {
-	for i := range c.n {
-		if instanceName(i) == id {
-			return i
-		}
-	}
-	return -1
-}
-
-func (c *demoCluster) stopInstance(id string) error {
-	if c.index(id) < 0 {
-		return errNoInstance
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	r := c.running[id]
-	if r == nil {
-		return nil
-	}
-	if len(c.running) == 1 {
-		return errLastInstance
-	}
-	r.stop()
-	return nil
-}
-
-func (c *demoCluster) startInstance(id string) error {
-	i := c.index(id)
-	if i < 0 {
-		return errNoInstance
-	}
-	c.mu.Lock()
-	r := c.running[id]
-	c.mu.Unlock()
-	if r != nil {
-		return nil
-	}
-	return c.launch(c.ctx, i, c.brokers)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -92,11 +93,11 @@ func newInstance(s setup) (_ *instance, err error) {
 	return in, nil
 }
 
-// listen binds an address; one in use says so, with what to do.
+// listen binds an address; why it cannot comes with what to do.
 func listen(addr string) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s: %w; stop what uses the port, or choose another", addr, reason(err))
+		return nil, fmt.Errorf("cannot listen on %s: %w; %s", addr, reason(err), remedy(err))
 	}
 	return l, nil
 }
@@ -107,6 +108,19 @@ func reason(err error) error {
 		return op.Err
 	}
 	return err
+}
+
+func remedy(err error) string {
+	var unknown *net.DNSError
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return "stop what uses the port, or choose another"
+	case errors.Is(err, syscall.EACCES):
+		return "choose a port from 1024 on, or run with the right to bind it"
+	case errors.Is(err, syscall.EADDRNOTAVAIL), errors.As(err, &unknown):
+		return "use an address or a name of this machine, such as 127.0.0.1"
+	}
+	return "want host:port, such as 127.0.0.1:8080"
 }
 
 func (in *instance) workerConfig(s setup, registry prometheus.Registerer) processor.Config {

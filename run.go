@@ -2,10 +2,10 @@ package streamgauge
 
 import (
 	"context"
-	"fmt"
 	"os"
 
 	"github.com/streamgauge/streamgauge/auth"
+	"github.com/streamgauge/streamgauge/internal/usage"
 	"github.com/streamgauge/streamgauge/view/schema"
 	"github.com/urfave/cli/v3"
 )
@@ -19,7 +19,7 @@ func runCommand(app App) *cli.Command {
 		Flags: []cli.Flag{&cli.StringFlag{Name: "config", Aliases: []string{"c"}, Usage: "read settings from `FILE`"}},
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if c.Args().Len() > 0 {
-				return fmt.Errorf("run takes no arguments, got %q; see --help", c.Args().First())
+				return usage.Errorf(c, "takes no arguments, got %q", c.Args().First())
 			}
 			cfg, err := LoadConfig(app.Name, c.String("config"), os.Environ())
 			if err != nil {

@@ -4,9 +4,13 @@
 //
 //	streamgauge.go  App, Main: the commands of an application
 //	config.go       Config: a YAML file with environment overrides
+//	configcheck.go  what is allowed in it
+//	configenv.go    the overrides, and where a mistake is
 //	instance.go     one instance, wired
 //	run.go          the run command
 //	demo.go         the demo command: broker and instances in one process
+//	democluster.go  its instances, stopped and started
+//	demotokens.go   its tokens
 //	demodata.go     the records of the demo, loaded once and at a pace
 //	api.go          what the dashboard asks besides GraphQL
 package streamgauge
@@ -23,6 +27,7 @@ import (
 	_ "time/tzdata" // zones must be known in images without /usr/share/zoneinfo
 
 	"github.com/99designs/gqlgen/graphql"
+	"github.com/streamgauge/streamgauge/internal/usage"
 	"github.com/streamgauge/streamgauge/view/read"
 	"github.com/urfave/cli/v3"
 )
@@ -69,10 +74,16 @@ func Main(app App) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := command(app).Run(ctx, os.Args)
 	stop()
-	if err != nil && !errors.Is(err, context.Canceled) {
+	var wrong *usage.Error
+	switch {
+	case err == nil || errors.Is(err, context.Canceled):
+		return
+	case errors.As(err, &wrong):
+		fmt.Fprintln(os.Stderr, err)
+	default:
 		fmt.Fprintf(os.Stderr, "%s: %v\n", app.Name, err)
-		os.Exit(1)
 	}
+	os.Exit(1)
 }
 
 func command(app App) *cli.Command {
@@ -94,7 +105,7 @@ func command(app App) *cli.Command {
 	if app.Demo != nil {
 		c.Commands = append([]*cli.Command{demoCommand(app)}, c.Commands...)
 	}
-	return c
+	return usage.OneLine(c)
 }
 
 // Version is the release; a build from a checkout adds its commit.

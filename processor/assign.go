@@ -42,6 +42,42 @@ type candidate struct {
 	Held  []taskID        // active tasks that it holds now
 }
 
+// candidate makes a candidate of what a member told.
+func (d *memberData) candidate(id string) candidate {
+	c := candidate{ID: id, Knows: make(map[string]bool)}
+	for _, s := range d.Subtopologies {
+		c.Knows[s] = true
+	}
+	for _, name := range d.Tasks {
+		if t, err := parseTaskID(name); err == nil {
+			c.Held = append(c.Held, t)
+		}
+	}
+	return c
+}
+
+// superseded finds the members that share their instance name with one that was
+// started later, and that one's address. Routes go by name, so only one may
+// have it; the newest, since an older one may be dead and not yet missed by the
+// group: a restart has to wait for nothing. Of two started at once, the greater
+// member id counts as newer.
+func superseded(members map[string]*memberData) map[string]string {
+	newest := make(map[string]string) // member by name
+	for id, m := range members {
+		best, some := newest[m.Instance]
+		if !some || cmp.Or(cmp.Compare(m.Started, members[best].Started), cmp.Compare(id, best)) > 0 {
+			newest[m.Instance] = id
+		}
+	}
+	older := make(map[string]string)
+	for id, m := range members {
+		if best := newest[m.Instance]; best != id {
+			older[id] = members[best].Addr
+		}
+	}
+	return older
+}
+
 // plan gives each task to one candidate. It is pure and deterministic, and it
 // promises: a task goes only to a candidate that knows its subtopology; within
 // each subtopology, candidates that know it differ by at most one task; as far

@@ -19,7 +19,8 @@ type Totals @view(from: "Flight", by: "origin") {
   average: Float @avg(of: "delay") worst: Int @max(of: "delay") share: Float @expr(of: "delayed / flights") }
 type Hours @view(from: "Flight", by: "origin") @window(size: "1h", retain: "120d") {
   origin: String! start: DateTime! @windowStart end: DateTime! @windowEnd flights: Long! @count minutes: Long! @sum(of: "delay") }
-type Query { totals(origin: String!): Totals @lookup top(first: Int!): [Totals!] @top(by: "minutes") hours(origin: String!): [Hours!] @windows }`
+type Query { totals(origin: String!): Totals @lookup top(first: Int!): [Totals!] @top(by: "minutes") hours(origin: String!): [Hours!] @windows
+  busiest(first: Int!): [Hours!] @top(by: "flights") }`
 
 // benched is a life without a broker: a worker that serves one task.
 func benched(b testing.TB, keys, hours int) *life {

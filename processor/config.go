@@ -36,6 +36,7 @@ type Config struct {
 	MmapSize           int           // of each store file, in address space; default the store's
 	MaxAhead           time.Duration // how far event time may run ahead of the clock, default 1 h
 	MaxRows            int           // rows that one read may look at or return, default 100,000
+	MaxPoints          int           // of one key's series, default 10,000; MaxRows bounds all keys of a read
 
 	// OnLoss says what to do when input was deleted before it was read: stop
 	// (false) or go on, loudly (true).
@@ -72,6 +73,7 @@ func (c *Config) fill() error {
 	setDefault(&c.OverlayBytes, 256<<20)
 	setDefault(&c.MaxAhead, time.Hour)
 	setDefault(&c.MaxRows, 100_000)
+	setDefault(&c.MaxPoints, 10_000)
 	if c.Replication == 0 {
 		c.Replication = -1
 	}

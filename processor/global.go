@@ -261,16 +261,15 @@ func (g *global) take(ctx context.Context, c *broker.Chunk) error {
 	return nil
 }
 
-// decode makes a row of a record; a nil row deletes. The key is the Kafka key
-// where there is one, and must be what the value says.
+// decode makes a row of a record; a nil row deletes. The key is the Kafka key.
 func (g *global) decode(r *broker.Record) (key string, row []byte, err error) {
 	v := g.table.View
-	column := v.Keys[0]
-	var id view.Value
-	if r.Key != nil {
-		if id, err = view.ParsePartitionBytes(r.Key, v.KeyFormat, v.Columns[column].Type); err != nil {
-			return "", nil, fmt.Errorf("key: %w", err)
-		}
+	if r.Key == nil {
+		return "", nil, errors.New("the record has no Kafka key, which is the key of its row")
+	}
+	id, err := view.ParsePartitionBytes(r.Key, v.KeyFormat, v.Columns[v.Keys[0]].Type)
+	if err != nil {
+		return "", nil, fmt.Errorf("key: %w", err)
 	}
 	if r.Value != nil {
 		fr := format.Record{Timestamp: r.Timestamp, Key: r.Key, Value: r.Value, Header: r.Header}
@@ -281,16 +280,10 @@ func (g *global) decode(r *broker.Record) (key string, row []byte, err error) {
 		for i, c := range g.table.Column {
 			g.row[c] = g.values[i]
 		}
-		switch own := g.row[column]; {
-		case id.IsNull():
-			id = own
-		case !own.IsNull() && view.Compare(own, id) != 0:
-			return "", nil, fmt.Errorf("the Kafka key is %s and the record's %s is %s", id, v.Columns[column].Name, own)
-		}
 		row = v.AppendFields(nil, g.row)
 	}
 	if id.IsNull() {
-		return "", nil, errors.New("the record has no key")
+		return "", nil, errors.New("the record's Kafka key is null")
 	}
 	k := view.AppendKey(nil, id)
 	return string(k), row, view.CheckKey(len(k))
@@ -343,7 +336,7 @@ func (g *global) state() store.State {
 }
 
 // read answers a request from the table.
-func (g *global) read(_ context.Context, w *Worker, req *read.Request, a *read.Answer) error {
+func (g *global) read(ctx context.Context, w *Worker, req *read.Request, a *read.Answer) error {
 	s := g.serving.Load()
 	if s == nil {
 		return g.cond.unready()
@@ -356,7 +349,7 @@ func (g *global) read(_ context.Context, w *Worker, req *read.Request, a *read.A
 	pub := snap.Commit().(*published)
 	a.Part.Role, a.Part.Incarnation = read.Global, s.incarnations[0]
 	a.Part.Seq, a.Part.Lag, a.Part.AsOf = pub.rec.Seq, pub.rec.Lag, pub.rec.CaughtUp
-	return w.query(source{view: g.table.View, snap: snap, pub: pub}, req, a)
+	return w.query(ctx, source{view: g.table.View, snap: snap, pub: pub}, req, a)
 }
 
 const offsetsVersion = 1

@@ -8,7 +8,7 @@ import (
 	"github.com/streamgauge/streamgauge/view/schema"
 )
 
-// sendMarks tells, once a second, every repartition partition how far this
+// sendMarks tells, once a second and when a source task has begun, every repartition partition how far this
 // instance's source partitions are. A mark speaks only of what is acknowledged
 // in every target, so it can never overtake a record that it claims.
 func (w *Worker) sendMarks(ctx context.Context) error {
@@ -18,13 +18,24 @@ func (w *Worker) sendMarks(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case now := <-tick.C:
-			for _, sub := range w.cfg.Topology.Subtopologies {
-				if sub.Repartition != nil {
-					w.sendMark(ctx, sub, now)
-				}
+		case <-tick.C:
+		case <-w.news:
+		}
+		now := time.Now()
+		for _, sub := range w.cfg.Topology.Subtopologies {
+			if sub.Repartition != nil {
+				w.sendMark(ctx, sub, now)
 			}
 		}
+	}
+}
+
+// markSoon has marks sent at once: those downstream know nothing of a source
+// partition before its first.
+func (w *Worker) markSoon() {
+	select {
+	case w.news <- struct{}{}:
+	default: // they are about to be sent
 	}
 }
 

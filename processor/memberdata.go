@@ -23,6 +23,9 @@ type memberData struct {
 	Fingerprint   string   `json:"fingerprint"` // of its schema
 	Subtopologies []string `json:"subtopologies"`
 	Tasks         []string `json:"tasks"` // active, by name
+	// Started tells two processes of one instance name apart: ns since the epoch.
+	// 0: of a release that did not say; it counts as the older.
+	Started int64 `json:"started,omitempty"`
 }
 
 // routeData is what the leader tells every member: who holds what.
@@ -31,6 +34,9 @@ type routeData struct {
 	Instances  []memberData        `json:"instances"`
 	Partitions map[string]int32    `json:"partitions"`
 	Active     map[string][]string `json:"active"` // instance by partition, by subtopology
+	// Superseded are the members that get nothing, since a newer one has their
+	// name: the other's address by member id.
+	Superseded map[string]string `json:"superseded,omitempty"`
 }
 
 func decodeMember(b []byte) (*memberData, error) {

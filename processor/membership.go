@@ -30,7 +30,7 @@ func (w *Worker) memberConfig() broker.MemberConfig {
 func (w *Worker) subscription() broker.Subscription {
 	d := memberData{
 		Version: memberVersion, Instance: w.cfg.Instance, Addr: w.cfg.Addr, HTTP: w.cfg.HTTP,
-		Fingerprint: w.cfg.Topology.Fingerprint,
+		Fingerprint: w.cfg.Topology.Fingerprint, Started: w.started,
 	}
 	for _, s := range w.cfg.Topology.Subtopologies {
 		d.Subtopologies = append(d.Subtopologies, s.Name)
@@ -55,30 +55,35 @@ func (w *Worker) topicOf(sub string) string {
 }
 
 // balance is run by the leader: it plans, and tells everyone who has what. A
-// member that it does not understand gets nothing.
+// member that it does not understand gets nothing, nor does one whose name a
+// newer one has.
 func (w *Worker) balance(members []broker.GroupMember) (map[string]broker.Assignment, error) {
-	route := &routeData{Version: memberVersion, Partitions: w.layout.partitions, Active: make(map[string][]string)}
-	var candidates []candidate
-	names := make(map[string]string) // instance by member
+	told := make(map[string]*memberData, len(members))
 	for _, m := range members {
 		d, err := decodeMember(m.UserData)
 		if err != nil {
 			w.log.Error("member left out of the assignment", "member", m.ID, "reason", err)
 			continue
 		}
-		c := candidate{ID: m.ID, Knows: make(map[string]bool)}
-		for _, s := range d.Subtopologies {
-			c.Knows[s] = true
+		told[m.ID] = d
+	}
+	route := &routeData{
+		Version: memberVersion, Partitions: w.layout.partitions, Active: make(map[string][]string),
+		Superseded: superseded(told),
+	}
+	var candidates []candidate
+	names := make(map[string]string) // instance by member
+	for _, id := range slices.Sorted(maps.Keys(told)) {
+		d := told[id]
+		if _, gone := route.Superseded[id]; gone {
+			w.log.Warn("two members of one instance name; the older gets nothing", "name", d.Instance, "older", d.Addr, "newer", route.Superseded[id])
+			continue
 		}
-		for _, name := range d.Tasks {
-			if id, err := parseTaskID(name); err == nil {
-				c.Held = append(c.Held, id)
-			}
-		}
-		candidates = append(candidates, c)
-		names[m.ID] = d.Instance
-		d.Subtopologies, d.Tasks = nil, nil
-		route.Instances = append(route.Instances, *d)
+		candidates = append(candidates, d.candidate(id))
+		names[id] = d.Instance
+		peer := *d
+		peer.Subtopologies, peer.Tasks = nil, nil
+		route.Instances = append(route.Instances, peer)
 	}
 	for sub, n := range w.layout.partitions {
 		route.Active[sub] = make([]string, n)
@@ -111,6 +116,13 @@ func (w *Worker) assigned(a broker.Assignment, memberID string, generation int32
 		m.routes = &routeData{}
 	} else if m.tasks, err = w.tasksOf(a.Partitions); err != nil {
 		w.log.Error("assignment not understood", "reason", err)
+	}
+	if other, gone := m.routes.Superseded[memberID]; gone {
+		w.refused(&RefusedError{
+			Reason:  fmt.Sprintf("two instances are named %s (at %s and %s)", w.cfg.Instance, w.cfg.Addr, other),
+			Remedy:  "give each a name of its own (instance:)",
+			AtStart: true,
+		})
 	}
 	old := w.group.Load()
 	m.era = old.era

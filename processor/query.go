@@ -2,6 +2,7 @@ package processor
 
 import (
 	"bytes"
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -13,10 +14,23 @@ import (
 // query is one request being answered from one snapshot.
 type query struct {
 	source
-	req     *read.Request
-	reader  *rowReader
-	maxRows int
-	stream  int64
+	ctx       context.Context // the request's: its answer is made in one call
+	req       *read.Request
+	time      read.Time // the request's, within the years that a time may have
+	reader    *rowReader
+	maxRows   int
+	maxPoints int
+	stream    int64
+	looked    int
+}
+
+// look is called for each row that is looked at, and now and then finds that
+// nobody waits for the answer any more.
+func (q *query) look() error {
+	if q.looked++; q.looked%1024 != 0 {
+		return nil
+	}
+	return q.ctx.Err()
 }
 
 // get answers each key in order, nil for one that is missing.
@@ -27,6 +41,9 @@ func (q *query) get() ([]*read.Row, error) {
 	rows := make([]*read.Row, len(q.req.Keys))
 	var key []byte
 	for i, k := range q.req.Keys {
+		if err := q.look(); err != nil {
+			return nil, err
+		}
 		key = view.AppendKeys(key[:0], k)
 		b, ok := q.snap.Get(q.at, key)
 		if !ok {
@@ -94,6 +111,9 @@ func (q *query) page() ([]*read.Row, bool, error) {
 	var err error
 	more := false
 	q.snap.Scan(q.at, from, to, q.req.Reverse, func(key, row []byte) bool {
+		if err = q.look(); err != nil {
+			return false
+		}
 		if q.expired(key) {
 			return true
 		}
@@ -120,24 +140,26 @@ func (q *query) span() (from, to []byte) {
 	return prefix, view.PrefixEnd(prefix)
 }
 
-func (q *query) size() int64 {
+func (q *query) size() (int64, error) {
 	if len(q.req.Prefix) == 0 && !q.req.HasText && q.view.Window == nil {
-		return q.snap.Count(q.at)
+		return q.snap.Count(q.at), nil
 	}
 	from, to := q.span()
 	n := int64(0)
+	var err error
 	q.snap.Scan(q.at, from, to, false, func(key, _ []byte) bool {
 		if !q.expired(key) {
 			n++
 		}
-		return true
+		err = q.look()
+		return err == nil
 	})
-	return n
+	return n, err
 }
 
 // fetch is the windows of each key, merged into steps or into one row.
 func (q *query) fetch(zones *zoneCache) ([][]*read.Row, error) {
-	w, t := q.view.Window, q.req.Time
+	w, t := q.view.Window, q.time
 	if w == nil {
 		return nil, read.Errorf(read.BadInput, "%s has no windows", q.view.Name)
 	}
@@ -153,15 +175,36 @@ func (q *query) fetch(zones *zoneCache) ([][]*read.Row, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := fits(grid, from, t.To); err != nil {
+		return nil, err
+	}
 	series := make([][]*read.Row, len(q.req.Keys))
 	room := q.maxRows // for all keys together
 	for i, k := range q.req.Keys {
+		if err := q.ctx.Err(); err != nil {
+			return nil, err
+		}
 		if series[i], err = q.series(grid, k, from, room); err != nil {
 			return nil, err
 		}
 		room -= len(series[i])
 	}
 	return series, nil
+}
+
+// fits refuses a grid that does not divide the days at either end of a range,
+// whatever data there is within. Ends before 1970, when zones were off by
+// minutes, are left to what data there is.
+func fits(grid *view.Grid, from, to int64) error {
+	for _, at := range [...]int64{from, to - 1} {
+		if at < 0 || from >= to {
+			continue
+		}
+		if _, _, err := grid.Bounds(at); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // oldest is the first window start to look at: what was asked for, or where
@@ -185,7 +228,7 @@ func (q *query) oldest(t read.Time) (int64, error) {
 }
 
 func (q *query) series(grid *view.Grid, key []view.Value, from int64, room int) ([]*read.Row, error) {
-	t := q.req.Time
+	t := q.time
 	tuple := view.AppendKeys(nil, key)
 	if !t.HasFrom {
 		from = q.firstWindow(tuple, from, t.To)
@@ -193,9 +236,16 @@ func (q *query) series(grid *view.Grid, key []view.Value, from int64, room int) 
 	if from == noTime || from >= t.To {
 		return nil, nil
 	}
-	s := view.NewSeries(q.view, grid, from, t.To, q.stream, room)
+	limit := room
+	if !q.req.Merge {
+		limit = min(limit, q.maxPoints)
+	}
+	s := view.NewSeries(q.view, grid, from, t.To, q.stream, limit)
 	var err error
 	q.snap.ScanWindows(q.at, tuple, from, t.To, func(start int64, row []byte) bool {
+		if err = q.look(); err != nil {
+			return false
+		}
 		if err = q.view.DecodeCells(q.reader.cells, row); err == nil {
 			err = s.Add(start, q.reader.cells)
 		}
@@ -208,19 +258,21 @@ func (q *query) series(grid *view.Grid, key []view.Value, from int64, room int) 
 }
 
 func (q *query) points(s *view.Series, key []view.Value, tuple []byte) ([]*read.Row, error) {
-	points, err := s.Points(q.req.Time.Fill)
+	var points []view.Point
+	var err error
 	if q.req.Merge {
 		var whole view.Point
 		var ok bool
-		whole, ok, err = s.Whole(!q.req.Time.HasFrom, !q.req.Time.HasTo)
-		if points = nil; ok {
+		if whole, ok, err = s.Whole(!q.time.HasFrom, !q.time.HasTo); ok {
 			points = []view.Point{whole}
 		}
+	} else {
+		points, err = s.Points(q.time.Fill)
 	}
 	if err != nil {
 		return nil, err
 	}
-	rows, err := q.view.Rows(points, key, q.req.Time.Fill)
+	rows, err := q.view.Rows(points, key, q.time.Fill)
 	if err != nil {
 		return nil, err
 	}

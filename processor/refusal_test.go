@@ -197,6 +197,10 @@ func TestRefusesRecreatedInputWithoutStore(t *testing.T) {
 	records := lines(1, `{"page":"a","at":"2024-01-01T00:00:00Z","ms":7}`, `{"page":"b","at":"2024-01-01T00:00:00Z","ms":7}`)
 	c.produce("hits", records...)
 	in := c.start("first")
+	until(t, "both are counted", func() bool {
+		ins := []*instance{in}
+		return ask(t, ins, "page-totals", view.OfString("a")) != nil && ask(t, ins, "page-totals", view.OfString("b")) != nil
+	})
 	until(t, "the offset is committed", func() bool {
 		offsets, err := in.client.CommittedOffsets(t.Context(), "test", []broker.TopicPartition{{Topic: "hits"}})
 		return err == nil && offsets[broker.TopicPartition{Topic: "hits"}].Offset == 2

@@ -2,6 +2,7 @@ package processor
 
 import (
 	"context"
+	"time"
 
 	"github.com/streamgauge/streamgauge/processor/broker"
 	"github.com/streamgauge/streamgauge/view"
@@ -57,7 +58,11 @@ func (in *repartitionInput) mark(r *broker.Record) error {
 	if err != nil {
 		return in.bad(r, in.sub.Name, err)
 	}
+	before := unheard(in.rec.Upstream)
 	m.take(in.rec.Upstream)
+	if before != unheard(in.rec.Upstream) {
+		in.lastIdle = time.Time{} // readiness waits for it: commit with the next tick
+	}
 	in.rec.Stream = streamTime(in.rec.Stream, in.rec.Upstream)
 	in.rec.Lag, in.rec.CaughtUp = standing(in.rec.Upstream)
 	in.progress = true

@@ -359,6 +359,9 @@ func (l *life) compatible(old map[string]string) error {
 
 // serve publishes the restored state and answers reads from now on.
 func (l *life) serve() error {
+	if l.sub.Repartition == nil {
+		l.rec.Lag = max(0, l.end-l.position)
+	}
 	l.last = l.rec.clone()
 	ids := make([][16]byte, len(l.changelog))
 	for i, tp := range l.changelog {

@@ -91,7 +91,7 @@ func (w *Worker) find(ctx context.Context, req *read.Request, a *read.Answer) er
 		}
 	}
 	w.describe(t, src, &a.Part)
-	return w.query(src, req, a)
+	return w.query(ctx, src, req, a)
 }
 
 // acquire takes the task's newest snapshot.
@@ -152,11 +152,15 @@ func (w *Worker) describe(t *task, src source, p *read.Part) {
 }
 
 // query answers a request from a snapshot.
-func (w *Worker) query(src source, req *read.Request, a *read.Answer) error {
+func (w *Worker) query(ctx context.Context, src source, req *read.Request, a *read.Answer) error {
 	readers := w.readers[src.view]
 	reader := readers.Get().(*rowReader)
 	defer readers.Put(reader)
-	q := &query{source: src, req: req, reader: reader, maxRows: w.cfg.MaxRows, stream: noTime}
+	q := &query{
+		source: src, ctx: ctx, req: req, time: req.Time, reader: reader,
+		maxRows: w.cfg.MaxRows, maxPoints: w.cfg.MaxPoints, stream: noTime,
+	}
+	q.time.From, q.time.To = view.ClampTime(req.Time.From), view.ClampTime(req.Time.To)
 	if src.pub != nil {
 		q.stream = src.pub.rec.Stream
 	}
@@ -181,7 +185,7 @@ func (w *Worker) query(src source, req *read.Request, a *read.Answer) error {
 	case read.Top:
 		a.Rows, err = q.top()
 	case read.Size:
-		a.Count = q.size()
+		a.Count, err = q.size()
 	default:
 		err = read.Errorf(read.BadInput, "unknown read")
 	}

@@ -35,6 +35,13 @@ func (l *life) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the log start of %s: %w", l.input, err)
 	}
+	if l.sub.Repartition == nil {
+		ends, err := l.w.cfg.Client.Offsets(bounded, []broker.TopicPartition{l.input}, broker.LastStable)
+		if err != nil {
+			return fmt.Errorf("read the end of %s: %w", l.input, err)
+		}
+		l.end = ends[l.input]
+	}
 	first := earliest[l.input]
 	l.stamped = offset.Metadata
 	l.setPosition(offset.Offset)
@@ -64,6 +71,7 @@ func (l *life) begin() error {
 	if len(l.sub.Forwards) > 0 || !l.stateful() {
 		l.fwd = l.newForwarder()
 		l.forward.Store(l.fwd)
+		l.w.markSoon()
 	}
 	l.in = newSourceInput(l, l.w.layout.partitions[l.sub.Name])
 	return nil
@@ -73,7 +81,7 @@ func (l *life) newForwarder() *forwarder {
 	f := &forwarder{
 		producer: l.w.producer,
 		letterTo: broker.TopicPartition{Topic: deadLetters(l.w.cfg.App)},
-		flights:  newFlights(sourceProgress{Next: l.position, End: l.position, Event: noTime}),
+		flights:  newFlights(sourceProgress{Next: l.position, End: max(l.end, l.position), Event: noTime}),
 	}
 	for _, r := range l.sub.Forwards {
 		t := &target{

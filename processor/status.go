@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -31,6 +32,8 @@ type TaskStatus struct {
 	Stream   *int64         `json:"streamTime"`         // ms; null: none yet
 	HeldBy   *int32         `json:"heldBy,omitempty"`   // the source partition that keeps stream time back
 	Progress *read.Progress `json:"progress,omitempty"` // of a restore
+
+	unheard int32 // the first source partition that is not heard of yet; −1: all are
 }
 
 // TableStatus is one global table's copy.
@@ -42,8 +45,8 @@ type TableStatus struct {
 }
 
 // Status describes the instance now. It is ready when it has joined the group,
-// its own tasks run, its tables are whole, and a route is known for every
-// partition.
+// its own tasks run and have heard of every source partition, so that their lag
+// is known, its tables are whole, and a route is known for every partition.
 func (w *Worker) Status() Status {
 	m := w.membership()
 	s := Status{Instance: w.cfg.Instance, Generation: m.generation, Live: w.live(), Tasks: []TaskStatus{}, Tables: []TableStatus{}}
@@ -77,6 +80,11 @@ func (w *Worker) unready(s *Status, m *membership) string {
 			return strings.TrimSuffix("task "+t.Task+" is "+t.State+": "+t.Error, ": ")
 		}
 	}
+	for _, t := range s.Tasks {
+		if t.unheard >= 0 {
+			return fmt.Sprintf("task %s has not heard of source partition %d yet", t.Task, t.unheard)
+		}
+	}
 	if len(s.Tasks) < len(m.tasks) {
 		return "tasks are still to be opened"
 	}
@@ -95,7 +103,7 @@ func (w *Worker) unready(s *Status, m *membership) string {
 
 func (t *task) status(live bool) TaskStatus {
 	state, err := t.cond.get()
-	s := TaskStatus{Task: t.id.String(), State: state.String(), Stores: storesOf(t.sub), Role: read.Active.String()}
+	s := TaskStatus{Task: t.id.String(), State: state.String(), Stores: storesOf(t.sub), Role: read.Active.String(), unheard: -1}
 	if !live {
 		s.Role = read.Standby.String()
 	}
@@ -122,6 +130,7 @@ func (t *task) status(live bool) TaskStatus {
 	if snap := serving.store.Snapshot(); snap != nil {
 		rec := snap.Commit().(*published).rec
 		snap.Release()
+		s.unheard = unheard(rec.Upstream)
 		s.Seq, s.Lag, s.AsOf = rec.Seq, rec.Lag, rec.CaughtUp
 		if rec.Stream != noTime {
 			s.Stream = &rec.Stream

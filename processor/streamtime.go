@@ -1,5 +1,7 @@
 package processor
 
+import "slices"
+
 // Stream time is a property of the source, not of who is fastest: downstream of
 // a repartition it is the minimum over the source partitions of the last event
 // time that their marks told. One that has told none yet holds it back: nothing
@@ -43,13 +45,14 @@ func holdsBack(ups []upstream) int32 {
 	return holder
 }
 
-// take takes a mark into what is known upstream; older marks change nothing.
+// take takes a mark into what is known upstream; older marks tell of the end alone.
 func (m *mark) take(ups []upstream) {
 	for _, s := range m.Sources {
 		if s.Partition < 0 || int(s.Partition) >= len(ups) {
 			continue
 		}
 		u := &ups[s.Partition]
+		u.End = max(u.End, s.End)
 		if s.Next < u.Next {
 			continue // of a former owner that lags behind
 		}
@@ -57,10 +60,15 @@ func (m *mark) take(ups []upstream) {
 			u.Next, u.Index = s.Next, 0
 		}
 		u.Event = max(u.Event, s.Event)
-		u.End = max(u.End, s.End)
 		u.CaughtUp = max(u.CaughtUp, s.CaughtUp)
 		u.Wall, u.Idle = m.Wall, s.Idle
 	}
+}
+
+// unheard is the first source partition that no mark has spoken of, −1 when
+// there is none: the lag is not known before.
+func unheard(ups []upstream) int32 {
+	return int32(slices.IndexFunc(ups, func(u upstream) bool { return u.Wall == 0 }))
 }
 
 // standing sums up what is known upstream: the records known and not yet in,

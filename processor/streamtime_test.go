@@ -54,15 +54,15 @@ func TestMarkIsIdleOnlyAtAKnownEnd(t *testing.T) {
 	}
 }
 
-// An older mark of a former owner changes nothing, and a mark brings the records
+// An older mark of a former owner tells of the end alone, and a mark brings the records
 // that it speaks of to an end.
 func TestMarkTake(t *testing.T) {
 	ups := []upstream{{Next: 10, Index: 3, Event: 50, Wall: 9}}
-	(&mark{Wall: 99, Sources: []sourceMark{{Next: 9, Event: 90, Idle: true}, {Partition: 7}, {Partition: -1}}}).take(ups)
-	if ups[0] != (upstream{Next: 10, Index: 3, Event: 50, Wall: 9}) {
+	(&mark{Wall: 99, Sources: []sourceMark{{Next: 9, Event: 90, End: 13, Idle: true}, {Partition: 7}, {Partition: -1}}}).take(ups)
+	if ups[0] != (upstream{Next: 10, Index: 3, Event: 50, End: 13, Wall: 9}) {
 		t.Errorf("an older mark made it %+v", ups[0])
 	}
-	(&mark{Wall: 99, Sources: []sourceMark{{Next: 12, Event: 40, End: 13, CaughtUp: 5}}}).take(ups)
+	(&mark{Wall: 99, Sources: []sourceMark{{Next: 12, Event: 40, End: 12, CaughtUp: 5}}}).take(ups)
 	if ups[0] != (upstream{Next: 12, Event: 50, End: 13, CaughtUp: 5, Wall: 99}) {
 		t.Errorf("a newer mark made it %+v", ups[0])
 	}

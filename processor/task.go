@@ -134,6 +134,7 @@ type life struct {
 	progress bool         // the record has news beyond rows: marks, positions
 	lastIdle time.Time    // when a commit without rows last happened
 	position int64        // next offset of the input
+	end      int64        // of a source's input, when the life began
 
 	writing  chan error // of one: a checkpoint under way reports here; nil: none
 	nextSave time.Time

@@ -52,6 +52,8 @@ func (q *query) topByScan(order view.Ranking) ([]*read.Row, error) {
 		var row *read.Row
 		if looked++; looked > q.maxRows {
 			err = read.Errorf(read.TooLarge, "ranking looks at more than %d rows", q.maxRows)
+		} else if err = q.look(); err != nil {
+			return false
 		} else if row, err = q.finish(key, b); err == nil {
 			err = podium.add(row)
 		}
@@ -62,16 +64,20 @@ func (q *query) topByScan(order view.Ranking) ([]*read.Row, error) {
 
 // topOverTime merges each key's windows in a range of time, then ranks.
 func (q *query) topOverTime(order view.Ranking) ([]*read.Row, error) {
-	first, err := q.oldest(q.req.Time)
+	first, err := q.oldest(q.time)
 	if err != nil {
 		return nil, err
 	}
 	span := spanOfKey{query: q, podium: podium{order: order, first: q.req.First}, merged: make([]view.Cell, len(q.view.Columns))}
+	span.from, span.to = q.view.Window.Range(first, q.time.To)
 	keyFrom, keyTo := q.span()
 	looked := 0
 	q.snap.Scan(q.at, keyFrom, keyTo, false, func(key, b []byte) bool {
 		tuple, start, kerr := view.SplitStart(key)
-		if kerr != nil || start < first || start >= q.req.Time.To {
+		if err = q.look(); err != nil {
+			return false
+		}
+		if kerr != nil || start < span.from || start >= span.to {
 			return true
 		}
 		if looked++; looked > q.maxRows {
@@ -91,12 +97,13 @@ func (q *query) topOverTime(order view.Ranking) ([]*read.Row, error) {
 // them, and ranks what comes of each key.
 type spanOfKey struct {
 	*query
-	podium podium
-	open   bool
-	tuple  []byte
-	merged []view.Cell
-	start  int64 // of the first window merged
-	end    int64 // of the last
+	podium   podium
+	from, to int64 // window starts looked at, [from, to)
+	open     bool
+	tuple    []byte
+	merged   []view.Cell
+	start    int64 // of the first window merged
+	end      int64 // of the last
 }
 
 // add takes a window; that of another key ends the one before.
@@ -115,6 +122,19 @@ func (s *spanOfKey) add(tuple []byte, start int64, row []byte) error {
 	return s.view.MergeCells(s.merged, s.reader.cells)
 }
 
+// bounds are those of the range asked for, or of the windows found where the
+// range is open, as a series' are that is merged whole.
+func (s *spanOfKey) bounds() view.Bounds {
+	from, to := s.from, s.to
+	if !s.time.HasFrom {
+		from = s.start
+	}
+	if !s.time.HasTo {
+		to = s.end
+	}
+	return view.Bounds{Start: from, End: to, Final: s.view.Window.Closed(to-s.view.Window.Size, s.stream)}
+}
+
 // close ranks the key at hand, if there is one.
 func (s *spanOfKey) close() error {
 	if !s.open {
@@ -123,12 +143,12 @@ func (s *spanOfKey) close() error {
 	if err := view.DecodeKeys(s.reader.keys, s.reader.types, s.tuple); err != nil {
 		return err
 	}
-	bounds := view.Bounds{Start: s.start, End: s.end, Final: s.view.Window.Closed(s.end-s.view.Window.Size, s.stream)}
+	bounds := s.bounds()
 	values, err := s.view.Finish(nil, s.reader.keys, s.merged, bounds)
 	if err != nil {
 		return err
 	}
-	return s.podium.add(&read.Row{Key: view.AppendStart(slices.Clone(s.tuple), s.start), Values: values, Partition: s.req.Partition})
+	return s.podium.add(&read.Row{Key: view.AppendStart(slices.Clone(s.tuple), bounds.Start), Values: values, Partition: s.req.Partition})
 }
 
 // podium keeps the first rows of an order, among those for which its condition

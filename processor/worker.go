@@ -27,6 +27,7 @@ import (
 // and knows who holds the rest (read.RouteSource). Safe for concurrent use.
 type Worker struct {
 	cfg     Config
+	started int64 // ns since the epoch
 	log     *slog.Logger
 	metrics *metrics
 	views   map[string]*view.View     // by store
@@ -44,6 +45,7 @@ type Worker struct {
 	checkpoints   chan struct{}      // of two: places for checkpoints under way
 	plans         chan *membership   // of one: the newest assignment not applied
 	fatal         chan error         // of one: ends Run
+	news          chan struct{}      // of one: marks are due before their time
 
 	group atomic.Pointer[membership]
 
@@ -69,10 +71,11 @@ func New(cfg Config) (*Worker, error) {
 		return nil, err
 	}
 	w := &Worker{
-		cfg: cfg, log: cfg.Logger.With("instance", cfg.Instance),
+		cfg: cfg, started: time.Now().UnixNano(), log: cfg.Logger.With("instance", cfg.Instance),
 		metrics: newMetrics(cfg.Registerer), zones: &zoneCache{}, hub: newHub(),
 		views: make(map[string]*view.View), readers: make(map[*view.View]*sync.Pool), globals: make(map[string]*global),
 		checkpoints: make(chan struct{}, 2), plans: make(chan *membership, 1), fatal: make(chan error, 1),
+		news:  make(chan struct{}, 1),
 		tasks: make(map[taskID]*task), newer: make(chan struct{}), routes: &read.Routes{},
 	}
 	w.group.Store(&membership{generation: -1, over: make(chan struct{})})
@@ -211,7 +214,7 @@ loop:
 	return result
 }
 
-// refused is called by a task that will not go on.
+// refused is called when a task, or the whole instance, must not go on.
 func (w *Worker) refused(r *RefusedError) {
 	if !r.AtStart {
 		return

@@ -171,13 +171,26 @@ func (a *Agg) Value(c *Cell, t Type) (Value, error) {
 	case Avg:
 		return average(c, t)
 	case Quantile:
-		f, err := c.Sketch.GetValueAtQuantile(a.Q)
-		if err != nil {
-			return Null, err
-		}
-		return Convert(OfFloat(f), t)
+		return Convert(OfFloat(c.quantile(a.Q)), t)
 	}
 	return Convert(c.V, t)
+}
+
+// quantile is the value of the nearest rank, which is the least that has at least
+// q of all values up to it, itself included. The sketch's own rank lies between
+// two, and takes the lower.
+func (c *Cell) quantile(q float64) float64 {
+	negative, positive := c.Sketch.GetNegativeValueStore(), c.Sketch.GetPositiveValueStore()
+	n, below, zeros := c.Sketch.GetCount(), negative.TotalCount(), c.Sketch.GetZeroCount()
+	// The product of a decimal fraction, such as 0.07 of 100, may be a little high.
+	rank := min(max(math.Ceil(q*n*(1-1e-13))-1, 0), n-1) // counted from 0
+	switch {
+	case rank < below:
+		return -c.Sketch.Value(negative.KeyAtRank(below - 1 - rank))
+	case rank < below+zeros:
+		return 0
+	}
+	return c.Sketch.Value(positive.KeyAtRank(rank - below - zeros))
 }
 
 func average(c *Cell, t Type) (Value, error) {

@@ -122,6 +122,18 @@ func (w *Window) Closed(start, streamTime int64) bool {
 // Start is the start of the window that holds t.
 func (w *Window) Start(t int64) int64 { return floorTo(t, w.Size) }
 
+// Range is the range of window starts in [from, to), as multiples of the
+// window: what a row that covers the range says of its bounds. Times beyond
+// MinTime and MaxTime count as these.
+func (w *Window) Range(from, to int64) (first, end int64) {
+	from, to = ClampTime(from), ClampTime(to)
+	return ceilTo(from, w.Size), ceilTo(to, w.Size)
+}
+
+// ClampTime brings the bound of a range, which may lie one past the last
+// moment, into the years that a time may have.
+func ClampTime(ms int64) int64 { return min(max(ms, MinTime), MaxTime+1) }
+
 func floorTo(t, step int64) int64 {
 	r := t % step
 	if r < 0 {

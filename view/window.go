@@ -9,6 +9,8 @@ import (
 const (
 	day     = 86_400_000
 	maxStep = 100_000 * day
+	// maxShift is more than all that clocks were ever moved between two moments.
+	maxShift = 2 * day
 )
 
 // Fill is what a series puts where no record fell.
@@ -27,11 +29,19 @@ var ErrGrid = errors.New("windows do not divide the step")
 
 // Grid cuts event time into the steps that a series asks for: each a whole
 // number of windows. Steps below a day begin at local midnight; from a day up
-// they are calendar days in the zone (weeks begin on Monday).
+// they are calendar days in the zone (weeks begin on Monday). A Grid is owned by
+// one goroutine.
 type Grid struct {
 	window int64
 	step   int64
 	zone   *time.Location
+	last   stretch // the one that Bounds found last: most calls are near it
+}
+
+// stretch is a whole number of calendar days.
+type stretch struct {
+	day      int64 // the first, counted since 1 January 1970
+	from, to int64 // its midnights; equal: none yet
 }
 
 // NewGrid makes the grid of a step (0: the window itself) over windows of that
@@ -52,21 +62,17 @@ func NewGrid(window, step int64, zone *time.Location) (*Grid, error) {
 	return &Grid{window: window, step: step, zone: zone}, nil
 }
 
-// Bounds is the step that holds the window starting at start. It refuses a
-// zone whose local midnights fall inside windows.
+// Bounds is the step that holds the window starting at start, which lies between
+// MinTime and MaxTime or counts as these. It refuses a zone whose local midnights
+// fall inside windows.
 func (g *Grid) Bounds(start int64) (from, to int64, err error) {
+	start = ClampTime(start)
 	if g.step == 0 {
 		from = floorTo(start, g.window)
 		return from, from + g.window, nil
 	}
-	days := max(g.step/day, 1)
-	first := g.dayOf(start)
-	if days%7 == 0 {
-		first = floorTo(first-mondayDay, days) + mondayDay
-	} else {
-		first = floorTo(first, days)
-	}
-	from, to = g.midnight(first), g.midnight(first+days)
+	s := g.stretch(start)
+	from, to = s.from, s.to
 	if from%g.window != 0 || to%g.window != 0 {
 		return 0, 0, fmt.Errorf("%w: a window of %s does not divide the days of %s", ErrGrid, FormatDuration(g.window), g.zone)
 	}
@@ -75,6 +81,29 @@ func (g *Grid) Bounds(start int64) (from, to int64, err error) {
 		to = min(to, from+g.step)
 	}
 	return from, to, nil
+}
+
+// stretch is the days that a step from a day up spans, or the day that shorter
+// ones divide. Midnights are dear: those found last serve as long as they do.
+func (g *Grid) stretch(ms int64) stretch {
+	days := max(g.step/day, 1)
+	if s := g.last; s.from < s.to && ms >= s.from {
+		if ms >= s.to {
+			s = stretch{s.day + days, s.to, g.midnight(s.day + 2*days)}
+		}
+		if ms < s.to {
+			g.last = s
+			return s
+		}
+	}
+	first := g.dayOf(ms)
+	if days%7 == 0 {
+		first = floorTo(first-mondayDay, days) + mondayDay
+	} else {
+		first = floorTo(first, days)
+	}
+	g.last = stretch{first, g.midnight(first), g.midnight(first + days)}
+	return g.last
 }
 
 // mondayDay is a Monday: 5 January 1970, counted in days since the epoch.
@@ -143,10 +172,9 @@ var ErrTooLong = errors.New("series too long")
 // NewSeries starts a series of windows with start in [from, to), at most limit
 // points. Stream time tells which points are final.
 func NewSeries(v *View, g *Grid, from, to, streamTime int64, limit int) *Series {
-	return &Series{
-		view: v, grid: g, stream: streamTime, limit: limit,
-		from: ceilTo(max(from, MinTime), v.Window.Size), to: ceilTo(min(to, MaxTime+1), v.Window.Size),
-	}
+	s := &Series{view: v, grid: g, stream: streamTime, limit: limit}
+	s.from, s.to = v.Window.Range(from, to)
+	return s
 }
 
 // Add takes the window of that start; cells is used until the next Add only.
@@ -195,10 +223,15 @@ func (v *View) MergeCells(into, cells []Cell) error {
 }
 
 // Points are the steps that records fell into, or, filled, all steps of the
-// range in order.
+// range in order. More than the limit are refused before they are made, or, when
+// that is close, as soon as the limit is reached.
 func (s *Series) Points(fill Fill) ([]Point, error) {
 	if fill == FillNone {
 		return s.points, nil
+	}
+	// No step is longer than it says but for what clocks are moved within it.
+	if least := (s.to - s.from - maxShift) / max(s.grid.step, s.view.Window.Size); least > int64(s.limit) {
+		return nil, ErrTooLong
 	}
 	var all []Point
 	next := 0

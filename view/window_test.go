@@ -104,8 +104,16 @@ func TestGridIsAPartition(t *testing.T) {
 				if f, u, err := g.Bounds(to - window); err != nil || f != from || u != to {
 					t.Fatalf("%s: %s to %s ends in %s to %s, %v", name, OfTime(from), OfTime(to), OfTime(f), OfTime(u), err)
 				}
-				if f, _, err := g.Bounds(to); err == nil && f != to {
+				f, u, err := g.Bounds(to)
+				if err == nil && f != to {
 					t.Fatalf("%s: after %s to %s comes what begins at %s", name, OfTime(from), OfTime(to), OfTime(f))
+				}
+				anew, aerr := NewGrid(window, step, zone) // remembers no midnight
+				if aerr != nil {
+					t.Fatal(aerr)
+				}
+				if af, au, aerr := anew.Bounds(to); af != f || au != u || (aerr == nil) != (err == nil) {
+					t.Fatalf("%s: after %s, %s to %s; without what went before %s to %s", name, OfTime(from), OfTime(f), OfTime(u), OfTime(af), OfTime(au))
 				}
 			}
 		}
@@ -171,6 +179,20 @@ func TestSeriesFills(t *testing.T) {
 	}
 	if _, err := seriesText(t, -1<<63, 1<<63-1, 0, "UTC", FillEmpty, 4); !errors.Is(err, ErrTooLong) {
 		t.Errorf("all of time: %v", err)
+	}
+}
+
+func TestGridTakesAnyTime(t *testing.T) {
+	for _, step := range []int64{0, 3_600_000, day, 7 * day, maxStep} {
+		g, err := NewGrid(3_600_000, step, zoneOf(t, "America/Havana"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ms := range []int64{-1 << 63, -1<<63 + 1, MinTime, MaxTime, 1<<63 - 1} {
+			if from, to, err := g.Bounds(ms); err == nil && from >= to {
+				t.Errorf("step %d: %d is in %d to %d", step, ms, from, to)
+			}
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/streamgauge/streamgauge/graph/gen"
+	"github.com/streamgauge/streamgauge/internal/usage"
 	"github.com/urfave/cli/v3"
 )
 
@@ -19,8 +20,11 @@ func initCommand() *cli.Command {
 		Description: "DIR must lie in a Go module that requires Streamgauge, such as this repository's checkout.",
 		Action: func(ctx context.Context, c *cli.Command) error {
 			dir, err := oneArg(c, "")
-			if err != nil || dir == "" {
-				return fmt.Errorf("init takes the folder to make; see --help")
+			if err != nil {
+				return err
+			}
+			if dir == "" {
+				return usage.Errorf(c, "takes the folder to make")
 			}
 			return begin(ctx, c, dir)
 		},

@@ -83,6 +83,12 @@ func loadLines(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
+	if err := load.CheckTopic(c.String("topic")); err != nil {
+		return fmt.Errorf("--topic: %w", err)
+	}
+	if n := c.Int("partitions"); n < 1 || n > 100_000 {
+		return fmt.Errorf("--partitions %d: allowed are 1 to 100000", n)
+	}
 	in := io.Reader(os.Stdin)
 	if path != "-" {
 		f, err := os.Open(path)
@@ -189,6 +195,9 @@ func resetCommand() *cli.Command {
 
 func reset(ctx context.Context, c *cli.Command) error {
 	app := c.String("app")
+	if err := checkApp(app); err != nil {
+		return err
+	}
 	s, err := schema.LoadFile(c.String("schema"))
 	if err != nil {
 		return err
@@ -198,27 +207,21 @@ func reset(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	defer client.Close()
-	g, err := client.DescribeGroup(ctx, app)
-	if err != nil && !errors.Is(err, broker.ErrGroupNotFound) {
-		return err
-	}
-	if len(g.Members) > 0 {
-		return fmt.Errorf("group %s has %d members: stop every instance of %s first", app, len(g.Members), app)
-	}
-	topics, err := existing(ctx, client, processor.InternalTopics(app, s.Topology))
+	r, err := remainsOf(ctx, client, app, s.Topology)
 	if err != nil {
 		return err
 	}
-	out := c.Root().Writer
-	fmt.Fprintf(out, "group    %s with its offsets\n", app)
-	for _, t := range topics {
-		fmt.Fprintf(out, "topic    %s\n", t)
-	}
-	folder := ""
 	if dir := c.String("state"); dir != "" {
-		folder = filepath.Join(dir, app)
-		fmt.Fprintf(out, "folder   %s\n", folder)
+		if _, err := os.Stat(filepath.Join(dir, app)); err == nil {
+			r.folder = filepath.Join(dir, app)
+		}
 	}
+	out := c.Root().Writer
+	if r.empty() {
+		fmt.Fprintf(out, "there is nothing of %s to delete\n", app)
+		return nil
+	}
+	r.list(out)
 	if !c.Bool("yes") {
 		fmt.Fprint(out, "Delete all of this? Type yes: ")
 		answer, _ := bufio.NewReader(os.Stdin).ReadString('\n')
@@ -226,19 +229,65 @@ func reset(ctx context.Context, c *cli.Command) error {
 			return errors.New("nothing was deleted")
 		}
 	}
-	if err := client.DeleteTopics(ctx, topics...); err != nil {
+	if err := r.remove(ctx, client); err != nil {
 		return err
-	}
-	if err := client.DeleteGroup(ctx, app); err != nil && !errors.Is(err, broker.ErrGroupNotFound) {
-		return err
-	}
-	if folder != "" {
-		if err := os.RemoveAll(folder); err != nil {
-			return err
-		}
 	}
 	fmt.Fprintln(out, "deleted")
 	return nil
+}
+
+// remains are what there is of an application besides its sources.
+type remains struct {
+	group, folder string // "": none
+	topics        []string
+}
+
+// remainsOf asks Kafka. An application that runs is an error.
+func remainsOf(ctx context.Context, client *broker.Client, app string, t *schema.Topology) (remains, error) {
+	var r remains
+	g, err := client.DescribeGroup(ctx, app)
+	switch {
+	case errors.Is(err, broker.ErrGroupNotFound):
+	case err != nil:
+		return r, err
+	case len(g.Members) > 0:
+		return r, fmt.Errorf("group %s has %d members: stop every instance of %s first", app, len(g.Members), app)
+	case g.State != "Dead": // which older brokers call one that is not there
+		r.group = app
+	}
+	r.topics, err = existing(ctx, client, processor.InternalTopics(app, t))
+	return r, err
+}
+
+func (r remains) empty() bool { return r.group == "" && r.folder == "" && len(r.topics) == 0 }
+
+func (r remains) list(out io.Writer) {
+	if r.group != "" {
+		fmt.Fprintf(out, "group    %s with its offsets\n", r.group)
+	}
+	for _, t := range r.topics {
+		fmt.Fprintf(out, "topic    %s\n", t)
+	}
+	if r.folder != "" {
+		fmt.Fprintf(out, "folder   %s\n", r.folder)
+	}
+}
+
+func (r remains) remove(ctx context.Context, client *broker.Client) error {
+	if len(r.topics) > 0 {
+		if err := client.DeleteTopics(ctx, r.topics...); err != nil {
+			return err
+		}
+	}
+	if r.group != "" {
+		if err := client.DeleteGroup(ctx, r.group); err != nil && !errors.Is(err, broker.ErrGroupNotFound) {
+			return err
+		}
+	}
+	if r.folder == "" {
+		return nil
+	}
+	return os.RemoveAll(r.folder)
 }
 
 // existing are those of the topics that are there.

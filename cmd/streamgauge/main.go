@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/streamgauge/streamgauge/internal/usage"
 	"github.com/urfave/cli/v3"
 )
 
@@ -23,7 +24,7 @@ func main() {
 }
 
 func command() *cli.Command {
-	return &cli.Command{
+	return usage.OneLine(&cli.Command{
 		Name:  "streamgauge",
 		Usage: "live GraphQL views over Kafka topics: the toolbox",
 		Commands: []*cli.Command{
@@ -31,5 +32,5 @@ func command() *cli.Command {
 			loadCommand(), brokerCommand(), tokenCommand(), resetCommand(),
 		},
 		ExitErrHandler: func(context.Context, *cli.Command, error) {}, // main prints it
-	}
+	})
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	"github.com/streamgauge/streamgauge/graph/gen"
+	"github.com/streamgauge/streamgauge/internal/load"
+	"github.com/streamgauge/streamgauge/internal/usage"
 	"github.com/streamgauge/streamgauge/view/schema"
 	"github.com/urfave/cli/v3"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -65,6 +67,9 @@ func topologyCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
+			if err := checkApp(c.String("app")); err != nil {
+				return err
+			}
 			return s.Topology.Describe(c.Root().Writer, c.String("app"))
 		},
 	}
@@ -109,5 +114,13 @@ func oneArg(c *cli.Command, def string) (string, error) {
 	case 1:
 		return c.Args().First(), nil
 	}
-	return "", fmt.Errorf("%s takes one argument, got %d; see --help", c.Name, c.Args().Len())
+	return "", usage.Errorf(c, "takes one argument, got %d", c.Args().Len())
+}
+
+// checkApp refuses a name that cannot begin the names of topics.
+func checkApp(name string) error {
+	if err := load.CheckTopic(name); err != nil {
+		return fmt.Errorf("--app begins the names of topics: %w", err)
+	}
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/streamgauge/streamgauge/auth"
+	"github.com/streamgauge/streamgauge/internal/usage"
 	"github.com/urfave/cli/v3"
 )
 
@@ -20,7 +21,7 @@ func tokenCommand() *cli.Command {
 		Action: func(_ context.Context, c *cli.Command) error {
 			args := c.Args().Slice()
 			if len(args) < 2 {
-				return fmt.Errorf("token takes a name and at least one scope, such as: token grafana airport-totals:read")
+				return usage.Errorf(c, "takes a name and at least one scope, such as: token grafana airport-totals:read")
 			}
 			secret, line, err := auth.GenerateToken(args[0], args[1:])
 			if err != nil {

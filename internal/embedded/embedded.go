@@ -4,11 +4,14 @@
 package embedded
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -27,7 +30,20 @@ type Broker struct {
 	lock    *os.File
 }
 
-// Start starts a broker.
+// DamagedError says that the data in a folder cannot be read.
+type DamagedError struct {
+	Dir string
+	Err error
+}
+
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("the embedded broker's data in %s is damaged (%v): delete that folder and load its records again", e.Dir, e.Err)
+}
+
+func (e *DamagedError) Unwrap() error { return e.Err }
+
+// Start starts a broker. It fails with a DamagedError where the folder has data
+// that cannot be read.
 func Start(o Options) (*Broker, error) {
 	b := &Broker{}
 	opts := []kfake.Opt{kfake.NumBrokers(1), kfake.ClusterID("streamgauge"), kfake.GroupMinSessionTimeout(time.Second)}
@@ -48,10 +64,19 @@ func Start(o Options) (*Broker, error) {
 	c, err := kfake.NewCluster(opts...)
 	if err != nil {
 		b.unlock()
-		return nil, fmt.Errorf("start the embedded broker: %w", err)
+		return nil, startError(o.Dir, err)
 	}
 	b.cluster = c
 	return b, nil
+}
+
+// startError tells by its text, there being nothing else, what kfake found when
+// it read its files.
+func startError(dir string, err error) error {
+	if strings.HasPrefix(err.Error(), "loading persisted state: ") && !errors.Is(err, fs.ErrPermission) {
+		return &DamagedError{Dir: dir, Err: errors.Unwrap(err)}
+	}
+	return fmt.Errorf("start the embedded broker: %w", err)
 }
 
 func listenOn(addr string) ([]kfake.Opt, error) {
@@ -59,21 +84,24 @@ func listenOn(addr string) ([]kfake.Opt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen address %q: want host:port", addr)
 	}
-	n, err := strconv.Atoi(port)
+	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
-		return nil, fmt.Errorf("listen address %q: want a port number", addr)
+		return nil, fmt.Errorf("listen address %q: want a port from 0 to 65535", addr)
 	}
 	if host != "" && host != "127.0.0.1" && host != "localhost" {
 		return nil, fmt.Errorf("listen address %q: the embedded broker listens on 127.0.0.1 only", addr)
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("port %d is in use: stop what uses it, or choose another", n)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("port %d is in use: stop what uses it or choose another (%w)", n, err)
+		return nil, fmt.Errorf("choose another port: %w", err)
 	}
 	if err := l.Close(); err != nil {
 		return nil, err
 	}
-	return []kfake.Opt{kfake.Ports(n)}, nil
+	return []kfake.Opt{kfake.Ports(int(n))}, nil
 }
 
 func (b *Broker) lockDir(dir string) error {

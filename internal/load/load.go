@@ -10,18 +10,34 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"strconv"
 	"sync"
 	"time"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/streamgauge/streamgauge/processor/broker"
 	"github.com/streamgauge/streamgauge/view"
 )
 
-// Batch limits: as many records, or bytes, or so long after the first.
+// A batch leaves with so many records, or bytes, or so long after its first.
 const (
 	batchRecords = 1000
 	batchBytes   = 256 << 10
+	linger       = 200 * time.Millisecond
 )
+
+var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
+
+// CheckTopic says what is wrong with the name of a topic, by Kafka's rule
+// (org.apache.kafka.common.internals.Topic).
+func CheckTopic(name string) error {
+	if !topicName.MatchString(name) || name == "." || name == ".." {
+		return fmt.Errorf("%.60q is no name of a topic; allowed: letters, digits, '.', '_' and '-', up to 249", name)
+	}
+	return nil
+}
 
 // Record is one record to be written.
 type Record struct {
@@ -37,11 +53,13 @@ type Writer struct {
 	topic      string
 	partitions int32
 	turn       int32
-	batches    map[int32]*broker.BatchBuilder
 	acks       sync.WaitGroup
 
-	mu      sync.Mutex // guards the following
-	err     error
+	sending sync.Mutex // guards batches; held while one is handed over, for their order
+	batches map[int32]*broker.BatchBuilder
+
+	mu      sync.Mutex // guards the following; taken after sending
+	err     error      // the first
 	written int64
 }
 
@@ -51,8 +69,13 @@ func NewWriter(p *broker.Producer, topic string, partitions int32) *Writer {
 	return &Writer{producer: p, topic: topic, partitions: partitions, batches: make(map[int32]*broker.BatchBuilder)}
 }
 
-// Write takes one record; it is on its way when its batch is full or at Flush.
+// Write takes one record; it is on its way when its batch is full, at Flush, or
+// 200 ms after the first of its batch, as long as ctx lives. It fails if an
+// earlier record did.
 func (w *Writer) Write(ctx context.Context, r Record) error {
+	if err := w.failed(); err != nil {
+		return err
+	}
 	p := r.Partition
 	switch {
 	case p >= 0:
@@ -62,10 +85,13 @@ func (w *Writer) Write(ctx context.Context, r Record) error {
 		p = w.turn
 		w.turn = (w.turn + 1) % w.partitions
 	}
+	w.sending.Lock()
+	defer w.sending.Unlock()
 	b := w.batches[p]
 	if b == nil {
 		b = broker.NewBatchBuilder(broker.LZ4)
 		w.batches[p] = b
+		time.AfterFunc(linger, func() { w.lingered(ctx, p, b) })
 	}
 	b.Append(time.Now().UnixMilli(), r.Key, r.Value, nil)
 	if b.Len() >= batchRecords || b.Size() >= batchBytes {
@@ -74,6 +100,37 @@ func (w *Writer) Write(ctx context.Context, r Record) error {
 	return nil
 }
 
+// lingered sends a batch that has not become full in time.
+func (w *Writer) lingered(ctx context.Context, p int32, b *broker.BatchBuilder) {
+	w.sending.Lock()
+	defer w.sending.Unlock()
+	if w.batches[p] != b {
+		return
+	}
+	if err := w.send(ctx, p); err != nil {
+		w.note(err)
+	}
+}
+
+// note keeps the first error.
+func (w *Writer) note(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		w.err = err
+	}
+}
+
+func (w *Writer) failed() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return fmt.Errorf("write to topic %s: %w", w.topic, w.err)
+	}
+	return nil
+}
+
+// send hands over the batch of a partition; the caller holds sending.
 func (w *Writer) send(ctx context.Context, p int32) error {
 	b := w.batches[p]
 	if b == nil || b.Len() == 0 {
@@ -83,14 +140,14 @@ func (w *Writer) send(ctx context.Context, p int32) error {
 	n := int64(b.Len())
 	w.acks.Add(1)
 	err := w.producer.Produce(ctx, broker.TopicPartition{Topic: w.topic, Partition: p}, b, func(_ int64, err error) {
-		w.mu.Lock()
-		if err == nil {
-			w.written += n
-		} else if w.err == nil {
-			w.err = err
+		defer w.acks.Done()
+		if err != nil {
+			w.note(err)
+			return
 		}
+		w.mu.Lock()
+		w.written += n
 		w.mu.Unlock()
-		w.acks.Done()
 	})
 	if err != nil {
 		w.acks.Done()
@@ -100,16 +157,20 @@ func (w *Writer) send(ctx context.Context, p int32) error {
 
 // Flush sends what is left and waits until all is acknowledged.
 func (w *Writer) Flush(ctx context.Context) error {
+	if err := w.sendAll(ctx); err != nil {
+		return err
+	}
+	w.acks.Wait() // no batch is left that could add to it meanwhile
+	return w.failed()
+}
+
+func (w *Writer) sendAll(ctx context.Context) error {
+	w.sending.Lock()
+	defer w.sending.Unlock()
 	for p := range w.batches {
 		if err := w.send(ctx, p); err != nil {
 			return err
 		}
-	}
-	w.acks.Wait()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.err != nil {
-		return fmt.Errorf("write to topic %s: %w", w.topic, w.err)
 	}
 	return nil
 }
@@ -150,7 +211,8 @@ func Lines(r io.Reader, each func(n int, line []byte) error) error {
 }
 
 // KeyOf takes a member of a JSON object as a Kafka key: a text as it stands,
-// a number as its digits.
+// a number as its digits. Text that is not valid Unicode is an error: decoding
+// would make equal keys of different ones.
 func KeyOf(line []byte, field string) ([]byte, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(line, &object); err != nil {
@@ -162,10 +224,39 @@ func KeyOf(line []byte, field string) ([]byte, error) {
 	}
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
+		if !utf8.Valid(raw) || loneSurrogate(raw) {
+			return nil, fmt.Errorf("field %q is not valid Unicode", field)
+		}
 		return []byte(text), nil
 	}
 	if raw[0] == '{' || raw[0] == '[' {
 		return nil, fmt.Errorf("field %q is no text or number", field)
 	}
 	return raw, nil
+}
+
+// loneSurrogate says whether a JSON text has half of a surrogate pair in its
+// \u escapes.
+func loneSurrogate(raw []byte) bool {
+	for i := 0; i+1 < len(raw); i++ {
+		if raw[i] != '\\' {
+			continue
+		}
+		i++ // what is escaped
+		if raw[i] != 'u' || !utf16.IsSurrogate(hex4(raw[i+1:])) {
+			continue
+		}
+		rest := raw[i+5:]
+		if !bytes.HasPrefix(rest, []byte(`\u`)) || utf16.DecodeRune(hex4(raw[i+1:]), hex4(rest[2:])) == utf8.RuneError {
+			return true
+		}
+		i += 10 // the other half, too
+	}
+	return false
+}
+
+// hex4 reads four digits of text that is valid JSON.
+func hex4(b []byte) rune {
+	n, _ := strconv.ParseUint(string(b[:4]), 16, 32)
+	return rune(n)
 }

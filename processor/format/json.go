@@ -2,6 +2,7 @@ package format
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/streamgauge/streamgauge/view"
 )
@@ -141,7 +142,10 @@ func (d *JSON) scalar(c byte, f *view.Field) (view.Value, error) {
 		if serr != nil {
 			return v, serr
 		}
-		v, err = view.ParseText(string(text), f.Type)
+		if d.scan.lone { // U+FFFD in its place would make equal keys of different ones
+			return v, bad(f.Name, "not valid Unicode: half of a surrogate pair")
+		}
+		v, err = ofText(string(text), f.Type)
 	case c == 't' || c == 'f' || c == 'n':
 		w, serr := d.scan.word()
 		if serr != nil || w == 'n' {
@@ -165,4 +169,17 @@ func (d *JSON) scalar(c byte, f *view.Field) (view.Value, error) {
 		return view.Null, bad(f.Name, "%v", err)
 	}
 	return v, nil
+}
+
+// ofText reads a JSON text. Of the numbers a Long and a Decimal alone may be
+// written as one, for their digits would not survive in a float64; to others it
+// says what to do.
+func ofText(text string, t view.Type) (view.Value, error) {
+	v, err := view.ParseText(text, t)
+	if err != nil && (t == view.Int || t == view.Float) {
+		if _, nerr := view.ParseNumber(text, view.Decimal); nerr == nil {
+			return v, fmt.Errorf("%w: the number must stand without quotes, or the field be declared Long or Decimal", err)
+		}
+	}
+	return v, err
 }

@@ -38,6 +38,7 @@ func TestJSONDecode(t *testing.T) {
 		{"FC-07 digits", `{"at":"1517873971000"}`, `null null null null "2018-02-05T23:39:31Z" null null null`},
 		{"FC-16 NUL", `{"s":"x\u0000\n\ud83d\ude00"}`, `"x\u0000\n😀" null null null null null null null`},
 		{"FC-15 the word null", `{"s":"null"}`, `"null" null null null null null null null`},
+		{"others may be no Unicode", `{"x":"\ud800","s":"\ufffd"}`, `"�" null null null null null null null`},
 		{"others are skipped", ` { "x" : [1,{"y":[]},"z",-0.1e-5,true] , "n" : 4 } `, `null 4 null null null null null 4`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -69,6 +70,11 @@ func TestJSONRefuses(t *testing.T) {
 		{"FC-10 fraction", `{"n":1.5}`, "field n: 1.5 is no Long: not integral"},
 		{"int range", `{"i":2147483648}`, "field i: 2147483648 does not fit an Int (32 bits)"},
 		{"exponent bomb", `{"d":1e999999999}`, "field d: 1e999999999 is no Decimal: exponent beyond 400"},
+		{"lone high surrogate", `{"s":"BAD\ud800"}`, "field s: not valid Unicode: half of a surrogate pair"},
+		{"lone low surrogate", `{"s":"\udc00BAD"}`, "field s: not valid Unicode: half of a surrogate pair"},
+		{"high surrogate and a letter", `{"s":"\ud83d\u0041"}`, "field s: not valid Unicode: half of a surrogate pair"},
+		{"two high surrogates", `{"s":"\ud83d\ud83d\ude00"}`, "field s: not valid Unicode: half of a surrogate pair"},
+		{"digits in a text", `{"i":"7"}`, `field i: text "7" where a Int is due: the number must stand without quotes, or the field be declared Long or Decimal`},
 		{"missing", `{}`, "field must: missing or null, and declared String!"},
 		{"object", `{"s":{}}`, "field s: an object where a String is due"},
 		{"not an object", `[1]`, "not a JSON object"},

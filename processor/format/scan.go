@@ -20,6 +20,7 @@ type scanner struct {
 	i     int
 	depth int
 	buf   []byte // unescaped text, reused
+	lone  bool   // the last text has half of a surrogate pair
 }
 
 func (s *scanner) fail() error {
@@ -188,8 +189,10 @@ func (s *scanner) digits() error {
 	return nil
 }
 
-// text reads a string; the bytes are valid until the next text.
+// text reads a string; the bytes are valid until the next text. Escapes that
+// are no Unicode are grammatical JSON (RFC 8259, section 8.2): lone tells of them.
 func (s *scanner) text() ([]byte, error) {
+	s.lone = false
 	if err := s.take('"'); err != nil {
 		return nil, err
 	}
@@ -277,7 +280,7 @@ func (s *scanner) escape() error {
 }
 
 // unicode reads \uXXXX, a surrogate pair as one rune and a lone surrogate as
-// U+FFFD.
+// U+FFFD, which it notes.
 func (s *scanner) unicode() error {
 	r, err := s.hex4()
 	if err != nil {
@@ -295,6 +298,7 @@ func (s *scanner) unicode() error {
 			}
 		}
 		r = utf16.DecodeRune(r, low)
+		s.lone = s.lone || r == utf8.RuneError
 	}
 	s.buf = utf8.AppendRune(s.buf, r)
 	return nil
