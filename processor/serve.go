@@ -72,6 +72,15 @@ func (w *Worker) find(ctx context.Context, req *read.Request, a *read.Answer) er
 	if v == nil {
 		return read.Errorf(read.UnknownStore, "no store %q", req.Store)
 	}
+	if scans(v, req) {
+		// Before a snapshot is taken: those who wait must hold none.
+		select {
+		case w.scans <- struct{}{}:
+			defer func() { <-w.scans }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	if v.Global {
 		return w.globals[req.Store].read(ctx, w, req, a)
 	}
@@ -92,6 +101,19 @@ func (w *Worker) find(ctx context.Context, req *read.Request, a *read.Answer) er
 	}
 	w.describe(t, src, &a.Part)
 	return w.query(ctx, src, req, a)
+}
+
+// scans says whether a request may look at many rows. As many of these run at
+// once as there are processors: point reads, commits and heartbeats find their
+// time among them (invariant 6).
+func scans(v *view.View, req *read.Request) bool {
+	switch req.Op {
+	case read.Get:
+		return false
+	case read.Top:
+		return v.Window != nil || v.Global || len(req.Prefix) > 0
+	}
+	return true
 }
 
 // acquire takes the task's newest snapshot.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -43,6 +44,7 @@ type Worker struct {
 	member        *broker.Member
 	globals       map[string]*global // by store
 	checkpoints   chan struct{}      // of two: places for checkpoints under way
+	scans         chan struct{}      // of as many as processors: places for reads that scan
 	plans         chan *membership   // of one: the newest assignment not applied
 	fatal         chan error         // of one: ends Run
 	news          chan struct{}      // of one: marks are due before their time
@@ -74,7 +76,7 @@ func New(cfg Config) (*Worker, error) {
 		cfg: cfg, started: time.Now().UnixNano(), log: cfg.Logger.With("instance", cfg.Instance),
 		metrics: newMetrics(cfg.Registerer), zones: &zoneCache{}, hub: newHub(),
 		views: make(map[string]*view.View), readers: make(map[*view.View]*sync.Pool), globals: make(map[string]*global),
-		checkpoints: make(chan struct{}, 2), plans: make(chan *membership, 1), fatal: make(chan error, 1),
+		checkpoints: make(chan struct{}, 2), scans: make(chan struct{}, runtime.GOMAXPROCS(0)), plans: make(chan *membership, 1), fatal: make(chan error, 1),
 		news:  make(chan struct{}, 1),
 		tasks: make(map[taskID]*task), newer: make(chan struct{}), routes: &read.Routes{},
 	}

@@ -53,7 +53,7 @@ func ParseNumber(text string, t Type) (Value, error) {
 			return OfString(text), nil
 		}
 	}
-	return Null, fmt.Errorf("number %s where a %s is due", clip(text), t)
+	return Null, fmt.Errorf("number %s where %s is due", clip(text), t.An())
 }
 
 // ParseText reads a text as a value of the type: digits for a Long or a
@@ -85,13 +85,13 @@ func ParseText(s string, t Type) (Value, error) {
 		}
 		return OfDuration(ms), nil
 	}
-	return Null, fmt.Errorf("text %s where a %s is due", clip(strconv.Quote(s)), t)
+	return Null, fmt.Errorf("text %s where %s is due", clip(strconv.Quote(s)), t.An())
 }
 
 // ParseBool makes a Boolean of the type Boolean, an error for any other type.
 func ParseBool(b bool, t Type) (Value, error) {
 	if t != Boolean {
-		return Null, fmt.Errorf("%t where a %s is due", b, t)
+		return Null, fmt.Errorf("%t where %s is due", b, t.An())
 	}
 	return OfBool(b), nil
 }

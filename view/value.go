@@ -35,6 +35,14 @@ func (t Type) String() string {
 	return "Type(" + strconv.Itoa(int(t)) + ")"
 }
 
+// An is the type with its article: an Int, a Long.
+func (t Type) An() string {
+	if t == Int || t == ID {
+		return "an " + t.String()
+	}
+	return "a " + t.String()
+}
+
 // TypeOf finds the scalar of that name; false for any other name.
 func TypeOf(name string) (Type, bool) {
 	for t, n := range typeNames {

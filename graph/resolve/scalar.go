@@ -112,14 +112,7 @@ func misfit(in any, t view.Type) error {
 	case json.Number, int, int64, float64:
 		what = "a number"
 	}
-	return fmt.Errorf("%s where %s is due", what, an(t))
-}
-
-func an(t view.Type) string {
-	if t == view.Int || t == view.ID {
-		return "an " + t.String()
-	}
-	return "a " + t.String()
+	return fmt.Errorf("%s where %s is due", what, t.An())
 }
 
 // MarshalGQL writes RFC 3339 in UTC.

@@ -157,7 +157,7 @@ func (d *JSON) scalar(c byte, f *view.Field) (view.Value, error) {
 		if serr := d.scan.skip(); serr != nil {
 			return v, serr
 		}
-		return v, bad(f.Name, "%s where a %s is due", kind, f.Type)
+		return v, bad(f.Name, "%s where %s is due", kind, f.Type.An())
 	default:
 		text, serr := d.scan.number()
 		if serr != nil {

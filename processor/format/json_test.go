@@ -74,7 +74,7 @@ func TestJSONRefuses(t *testing.T) {
 		{"lone low surrogate", `{"s":"\udc00BAD"}`, "field s: not valid Unicode: half of a surrogate pair"},
 		{"high surrogate and a letter", `{"s":"\ud83d\u0041"}`, "field s: not valid Unicode: half of a surrogate pair"},
 		{"two high surrogates", `{"s":"\ud83d\ud83d\ude00"}`, "field s: not valid Unicode: half of a surrogate pair"},
-		{"digits in a text", `{"i":"7"}`, `field i: text "7" where a Int is due: the number must stand without quotes, or the field be declared Long or Decimal`},
+		{"digits in a text", `{"i":"7"}`, `field i: text "7" where an Int is due: the number must stand without quotes, or the field be declared Long or Decimal`},
 		{"missing", `{}`, "field must: missing or null, and declared String!"},
 		{"object", `{"s":{}}`, "field s: an object where a String is due"},
 		{"not an object", `[1]`, "not a JSON object"},
