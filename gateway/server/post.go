@@ -90,7 +90,7 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request, b *buffer) *refusa
 		n, err := in.Read(b.b[len(b.b):cap(b.b)])
 		b.b = b.b[:len(b.b)+n]
 		switch {
-		case err == io.EOF: //nolint:errorlint // as io.Reader gives it
+		case err == io.EOF:
 			return nil
 		case err != nil:
 			return s.unread(err)

@@ -9,6 +9,7 @@ import (
 // Isolation says which records a reader sees; the value is the wire's.
 type Isolation int8
 
+// The isolations.
 const (
 	ReadUncommitted Isolation = 0
 	ReadCommitted   Isolation = 1

@@ -84,7 +84,7 @@ var (
 	_ protocol.BrokerMessage = (*exchange)(nil)
 )
 
-func (x *exchange) ApiKey() protocol.ApiKey { return x.api.key }
+func (x *exchange) ApiKey() protocol.ApiKey { return x.api.key } //nolint:revive // the name that protocol.Message gives it
 
 // Required makes the transport hand over the connection.
 func (x *exchange) Required(map[protocol.ApiKey]int16) bool { return true }

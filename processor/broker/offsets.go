@@ -10,6 +10,7 @@ import (
 // OffsetAt says which offset of a partition is asked for.
 type OffsetAt int8
 
+// The offsets that can be asked for.
 const (
 	Earliest   OffsetAt = iota // log start
 	Latest                     // high watermark: the end for a read-uncommitted reader

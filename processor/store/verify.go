@@ -65,7 +65,6 @@ type verifier struct {
 	freelist  uint64
 	highWater uint64
 	used      []uint64 // a bit per page
-	census    []storeCensus
 	rows      map[string][]byte
 	found     map[string]tally // by path of bucket
 }

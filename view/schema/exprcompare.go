@@ -18,7 +18,7 @@ func (c *exprCompiler) comparison(n *ast.BinaryNode, l, r *node) (*node, error) 
 		}
 		return nilTest(at, l, r, op == "=="), nil
 	}
-	l, r, err := comparable(n, l, r)
+	l, r, err := matched(n, l, r)
 	if err != nil {
 		return nil, err
 	}
@@ -40,9 +40,9 @@ func nilTest(at int, l, r *node, want bool) *node {
 	}}
 }
 
-// comparable brings two sides to where view.Compare is right: numbers of any
+// matched brings two sides to where view.Compare is right: numbers of any
 // kinds, or one kind. A constant text beside a time or a span is read as one.
-func comparable(n ast.Node, l, r *node) (*node, *node, error) {
+func matched(n ast.Node, l, r *node) (*node, *node, error) {
 	var err error
 	if l, err = textAs(l, r.typ); err != nil {
 		return nil, nil, err

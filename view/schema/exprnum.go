@@ -64,13 +64,13 @@ func timeOperator(op string, l, r view.Type) (view.Type, func(a, b view.Value) (
 		return view.NoType, nil
 	}
 	f := integerOperator(op)
-	as := func(make func(int64) view.Value) func(a, b view.Value) (view.Value, error) {
+	as := func(of func(int64) view.Value) func(a, b view.Value) (view.Value, error) {
 		return func(a, b view.Value) (view.Value, error) {
 			v, err := f(a, b)
 			if err != nil {
 				return view.Null, err
 			}
-			return make(v.Int()), nil
+			return of(v.Int()), nil
 		}
 	}
 	switch {

@@ -176,7 +176,7 @@ func (c *exprCompiler) in(n *ast.BinaryNode) (*node, error) {
 		if m.isNil() {
 			return nil, failAt(e, "nil in a list matches nothing; allowed: == nil")
 		}
-		left, right, err := comparable(e, x, m)
+		left, right, err := matched(e, x, m)
 		if err != nil {
 			return nil, err
 		}

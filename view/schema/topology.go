@@ -27,11 +27,13 @@ type Source struct {
 	Partitioner view.Partitioner
 }
 
-// Field, Path and Origin are the package view's: the record decoders use them
-// too.
+// The types of record fields are the package view's: the decoders use them too.
 type (
-	Field  = view.Field
-	Path   = view.Path
+	// Field is a field of a source or of a table's record.
+	Field = view.Field
+	// Path says where in a record a field comes from.
+	Path = view.Path
+	// Origin is the part of a record that a path begins in.
 	Origin = view.Origin
 )
 
