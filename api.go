@@ -23,6 +23,7 @@ type pageInfo struct {
 	Token    string `json:"token,omitempty"` // of the demo alone
 	Demo     bool   `json:"demo"`
 	Instance string `json:"instance"`
+	Query    string `json:"query"` // to begin with; may be empty
 }
 
 // instanceInfo is one instance as the dashboard shows it.

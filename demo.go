@@ -298,6 +298,14 @@ func (d *demo) wipe() error {
 	return errors.Join(errs...)
 }
 
+// startOver is what helps a demo whose state does not fit.
+func (d *demo) startOver() string {
+	if len(d.brokers) > 0 {
+		return "to start over, delete " + d.dir + " and the application's topics (streamgauge reset --brokers " + strings.Join(d.brokers, ",") + " --app " + d.app.Name + ")"
+	}
+	return "to start over, delete " + d.dir + ", or start with another --state"
+}
+
 func instanceName(i int) string { return string(rune('a' + i)) }
 
 // launch starts instance i.
@@ -310,10 +318,10 @@ func (d *demo) launch(ctx context.Context, i int, brokers []string) error {
 	cfg.Listen.HTTP = d.addr(i)
 	cfg.Listen.GRPC = "127.0.0.1:0"
 	cfg.State.Dir = filepath.Join(d.dir, "instance-"+name)
-	page := pageInfo{App: d.app.Name, Title: titleOf(d.app), Auth: d.auth, Token: d.viewer, Demo: true}
+	page := pageInfo{App: d.app.Name, Title: titleOf(d.app), Auth: d.auth, Token: d.viewer, Demo: true, Query: d.app.Demo.Query}
 	in, err := newInstance(setup{
 		app: d.app, cfg: cfg, topology: d.topology, verifier: d.verifier, log: d.log, page: page,
-		cluster: &demoCluster{demo: d, ctx: ctx, brokers: brokers},
+		startOver: d.startOver(), cluster: &demoCluster{demo: d, ctx: ctx, brokers: brokers},
 	})
 	if err != nil {
 		return err

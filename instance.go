@@ -51,6 +51,8 @@ type setup struct {
 	// instances, nil: of this one alone.
 	page    pageInfo
 	cluster cluster
+	// startOver says how the application is started over.
+	startOver string
 }
 
 // newInstance binds the ports and makes the parts; nothing runs yet.
@@ -139,7 +141,8 @@ func (in *instance) workerConfig(s setup, registry prometheus.Registerer) proces
 		CommitInterval: s.cfg.State.CommitInterval, CheckpointInterval: s.cfg.State.CheckpointInterval,
 		OverlayBytes: s.cfg.State.OverlayBytes, MaxAhead: s.cfg.Processing.MaxAhead, MaxRows: s.cfg.Reads.MaxRows,
 		SkipLost: s.cfg.Processing.OnLoss == "skip", FailOnBadRecord: s.cfg.Processing.OnError == "fail",
-		Logger: s.log, Registerer: registry,
+		StartOver: s.startOver,
+		Logger:    s.log, Registerer: registry,
 	}
 	if s.cfg.Kafka.StaticMember {
 		c.StaticID = s.cfg.Instance

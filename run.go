@@ -2,7 +2,9 @@ package streamgauge
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"strings"
 
 	"github.com/streamgauge/streamgauge/auth"
 	"github.com/streamgauge/streamgauge/internal/usage"
@@ -44,6 +46,8 @@ func Run(ctx context.Context, app App, cfg *Config) error {
 	in, err := newInstance(setup{
 		app: app, cfg: cfg, topology: loaded.Topology, verifier: verifier, log: log,
 		page: pageInfo{App: app.Name, Title: titleOf(app), Auth: cfg.Auth.Mode},
+		startOver: fmt.Sprintf("to start over, stop every instance and run: streamgauge reset --brokers %s --app %s --state %s --schema FILE, with the application's schema",
+			strings.Join(cfg.Kafka.Brokers, ","), cfg.App, cfg.State.Dir),
 	})
 	if err != nil {
 		return err

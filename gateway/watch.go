@@ -186,19 +186,34 @@ func (w *watch) older(r *read.Result) bool {
 	return false
 }
 
-// same says whether an update is what was sent last: equal seqs of equal
-// partitions. A time relative to now moves on by itself.
+// same says whether an update tells nothing newer than what was sent last: the
+// same parts, as of the same moment, with the same rows. A time relative to now
+// moves on by itself.
 func (w *watch) same(u read.Update, ticked bool) bool {
 	if ticked || w.last == nil || u.Result == nil || len(u.Result.Parts) != len(w.last.Parts) {
 		return false
 	}
+	moved := false
 	for i := range u.Result.Parts {
 		p, q := &u.Result.Parts[i], &w.last.Parts[i]
-		if p.Partition != q.Partition || p.Seq != q.Seq || p.Incarnation != q.Incarnation || p.Role != q.Role || p.Err != nil || q.Err != nil {
+		if p.Partition != q.Partition || p.Incarnation != q.Incarnation || p.Role != q.Role || p.Err != nil || q.Err != nil {
 			return false
 		}
+		moved = moved || p.Seq != q.Seq
 	}
-	return true
+	if !moved {
+		return true
+	}
+	a, b := read.FreshnessOf(u.Result.Parts), read.FreshnessOf(w.last.Parts)
+	return a.AsOf == b.AsOf && a.Lag == b.Lag && sameRows(u.Result, w.last)
+}
+
+func sameRows(a, b *read.Result) bool {
+	same := func(x, y *read.Row) bool {
+		return x == y || x != nil && y != nil && slices.EqualFunc(x.Values, y.Values, func(v, u view.Value) bool { return view.Compare(v, u) == 0 })
+	}
+	return a.Count == b.Count && a.More == b.More && slices.EqualFunc(a.Rows, b.Rows, same) &&
+		slices.EqualFunc(a.Series, b.Series, func(x, y []*read.Row) bool { return slices.EqualFunc(x, y, same) })
 }
 
 // stale is the last answer, saying of its partitions why nothing newer comes.

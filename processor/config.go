@@ -45,6 +45,10 @@ type Config struct {
 	// dead letters.
 	FailOnBadRecord bool
 
+	// StartOver says, in messages, how this application is started over: a
+	// sentence without a full stop. Default: the toolbox's reset command.
+	StartOver string
+
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer // nil: metrics are kept and not exposed
 }

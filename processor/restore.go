@@ -88,7 +88,7 @@ func (r *restorer) aim(ctx context.Context) error {
 	}
 	recs, err := decodeCommits(r.store.State().Record)
 	if err != nil {
-		return refuse("run the newer release again, or "+resetHint(r.w.cfg.App), "store %s: %v", r.path(), err)
+		return refuse("run the newer release again, or "+r.w.cfg.resetHint(), "store %s: %v", r.path(), err)
 	}
 	for i, tp := range r.changelog {
 		if recs[tp.Topic] != nil {
@@ -205,7 +205,7 @@ func (r *restorer) record(i int, rec *broker.Record) error {
 	if len(rec.Key) == 1 && rec.Key[0] == commitKeyByte {
 		commit, err := decodeCommit(rec.Value)
 		if err != nil {
-			return refuse("run the newer release again, or "+resetHint(r.w.cfg.App), "changelog %s offset %d: %v", r.changelog[i], rec.Offset, err)
+			return refuse("run the newer release again, or "+r.w.cfg.resetHint(), "changelog %s offset %d: %v", r.changelog[i], rec.Offset, err)
 		}
 		r.last[i] = commit
 		return nil
@@ -251,7 +251,7 @@ func (r *restorer) flush(ctx context.Context, last bool) error {
 // agree compares the ends of the changelogs with each other and with the
 // committed offset. nil, nil: everything is empty, a first start.
 func (r *restorer) agree(offset broker.Committed) (*commitRecord, error) {
-	hint := resetHint(r.w.cfg.App)
+	hint := r.w.cfg.resetHint()
 	some := slices.ContainsFunc(r.last, func(c *commitRecord) bool { return c != nil })
 	if !some {
 		switch {
@@ -302,7 +302,7 @@ func (l *life) sourceID() [16]byte {
 // behind: they are written by one transaction, of which a broker that lost
 // power may have kept the changelog's part alone.
 func (l *life) adopt(rec *commitRecord, offset broker.Committed) error {
-	hint := resetHint(l.w.cfg.App)
+	hint := l.w.cfg.resetHint()
 	if offset.Offset > rec.Position {
 		return refuse(hint, "the group's offset of %s is %d, ahead of the changelogs' %d: committed state is missing", l.input, offset.Offset, rec.Position)
 	}
@@ -353,7 +353,7 @@ func (l *life) compatible(old map[string]string) error {
 	if len(reasons) == 0 {
 		return nil
 	}
-	return refuseStart(resetHint(l.w.cfg.App), "the state of task %s was written by another schema, and its rows would not be whole (%s)",
+	return refuseStart(l.w.cfg.resetHint(), "the state of task %s was written by another schema, and its rows would not be whole (%s)",
 		l.id, strings.Join(reasons, "; "))
 }
 

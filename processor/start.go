@@ -52,7 +52,7 @@ func (l *life) start(ctx context.Context) error {
 	case l.stateful():
 		err = l.restore(ctx, offset, first)
 	case offset.Offset >= 0 && offset.Metadata != "" && offset.Metadata != l.inputID():
-		err = refuse(resetHint(l.w.cfg.App), "input %s was created anew: its offsets mean other records", l.input.Topic)
+		err = refuse(l.w.cfg.resetHint(), "input %s was created anew: its offsets mean other records", l.input.Topic)
 	}
 	if err != nil {
 		return err

@@ -225,7 +225,7 @@ func (l *life) fault(ctx context.Context, c *broker.Chunk) error {
 	case errors.Is(c.Err, broker.ErrOffsetOutOfRange):
 		return l.outOfRange(ctx)
 	case errors.Is(c.Err, broker.ErrUnknownTopic), errors.Is(c.Err, broker.ErrUnknownTopicID):
-		return refuse(resetHint(l.w.cfg.App), "input %s was deleted or created anew", l.input.Topic)
+		return refuse(l.w.cfg.resetHint(), "input %s was deleted or created anew", l.input.Topic)
 	}
 	return fmt.Errorf("fetch %s: %w", l.input, c.Err)
 }
@@ -238,7 +238,7 @@ func (l *life) outOfRange(ctx context.Context) error {
 	}
 	start := first[l.input]
 	if start <= l.position {
-		return refuse(resetHint(l.w.cfg.App), "input %s ends before position %d: it was shortened or created anew", l.input, l.position)
+		return refuse(l.w.cfg.resetHint(), "input %s ends before position %d: it was shortened or created anew", l.input, l.position)
 	}
 	if !l.w.cfg.SkipLost {
 		return refuse("set onLoss: skip to go on without them", "input %s was deleted up to offset %d: %d records are lost", l.input, start, start-l.position)

@@ -160,7 +160,7 @@ func checkInternal(ctx context.Context, cfg *Config, specs map[string]broker.Top
 			return fmt.Errorf("topic %q: %w", name, t.Err)
 		}
 		if got, want := len(t.Partitions), int(spec.Partitions); got != want {
-			return refuseStart(resetHint(cfg.App), "topic %q has %d partitions where its source has %d: the number of partitions of a source must not change under an application", name, got, want)
+			return refuseStart(cfg.resetHint(), "topic %q has %d partitions where its source has %d: the number of partitions of a source must not change under an application", name, got, want)
 		}
 		policy, ok := configs[name]["cleanup.policy"]
 		if want := spec.Configs["cleanup.policy"]; ok && want == "compact" && policy != want {
@@ -170,8 +170,12 @@ func checkInternal(ctx context.Context, cfg *Config, specs map[string]broker.Top
 	return nil
 }
 
-func resetHint(app string) string {
-	return "to start over, stop every instance and run: streamgauge reset --app " + app
+// resetHint is what to do when only starting over helps.
+func (c *Config) resetHint() string {
+	if c.StartOver != "" {
+		return c.StartOver
+	}
+	return "to start over, stop every instance and run: streamgauge reset --app " + c.App + " --schema FILE --state " + c.StateDir
 }
 
 // inputs are the topics that the group subscribes to.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -187,6 +188,7 @@ func resetCommand() *cli.Command {
 			&cli.StringFlag{Name: "app", Required: true, Usage: "the application's `NAME`"},
 			&cli.StringFlag{Name: "schema", Value: "schema.graphqls", Usage: "the application's schema, which tells its topics"},
 			&cli.StringFlag{Name: "state", Usage: "also delete the application's folder in the state directory `DIR`"},
+			&cli.BoolFlag{Name: "leave", Usage: "leave topics that look like the application's and that its schema does not make"},
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
 		},
 		Action: reset,
@@ -198,7 +200,7 @@ func reset(ctx context.Context, c *cli.Command) error {
 	if err := checkApp(app); err != nil {
 		return err
 	}
-	s, err := schema.LoadFile(c.String("schema"))
+	s, err := schemaAt(c.String("schema"))
 	if err != nil {
 		return err
 	}
@@ -214,6 +216,11 @@ func reset(ctx context.Context, c *cli.Command) error {
 	if dir := c.String("state"); dir != "" {
 		if _, err := os.Stat(filepath.Join(dir, app)); err == nil {
 			r.folder = filepath.Join(dir, app)
+		}
+	}
+	if !c.Bool("leave") {
+		if err := leftOut(ctx, client, app, processor.InternalTopics(app, s.Topology), c.String("schema")); err != nil {
+			return err
 		}
 	}
 	out := c.Root().Writer
@@ -303,4 +310,21 @@ func existing(ctx context.Context, client *broker.Client, names []string) ([]str
 		}
 	}
 	return found, nil
+}
+
+// leftOut refuses when topics look like the application's and its schema does
+// not name them: it is then another application's schema, and deleting half
+// would leave a state that no instance starts on.
+func leftOut(ctx context.Context, client *broker.Client, app string, known []string, file string) error {
+	cluster, err := client.Metadata(ctx)
+	if err != nil {
+		return err
+	}
+	for name := range cluster.Topics {
+		own := strings.HasPrefix(name, app+"-") && (strings.HasSuffix(name, "-changelog") || strings.HasSuffix(name, "-repartition"))
+		if own && !slices.Contains(known, name) {
+			return fmt.Errorf("topic %s looks like one of %s, and %s does not make it: name the application's schema with --schema, or, when the topic is another's, leave it with --leave", name, app, file)
+		}
+	}
+	return nil
 }

@@ -75,13 +75,17 @@ func topologyCommand() *cli.Command {
 	}
 }
 
-// loadSchema loads the schema that the argument names: a file, or all
-// .graphqls files of a folder.
+// loadSchema loads the schema that the argument names.
 func loadSchema(c *cli.Command) (*schema.Schema, error) {
 	path, err := oneArg(c, "schema.graphqls")
 	if err != nil {
 		return nil, err
 	}
+	return schemaAt(path)
+}
+
+// schemaAt loads a file, or all .graphqls files of a folder.
+func schemaAt(path string) (*schema.Schema, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("read schema: %w", err)

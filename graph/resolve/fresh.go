@@ -2,7 +2,9 @@ package resolve
 
 import (
 	"context"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -58,7 +60,7 @@ func RowFreshness(parts []read.Part, partition int32) *Freshness {
 	return FreshnessOf(nil)
 }
 
-// collector keeps the freshness of one operation's reads by response path, for
+// collector keeps the freshness of one operation's reads by field, for
 // the extensions. Safe for concurrent use.
 type collector struct {
 	noting sync.Mutex // guards noted
@@ -72,7 +74,7 @@ type noted struct {
 	parts []read.Part
 }
 
-// Collected is what was noted, by response path; nil when nothing was.
+// Collected is what was noted, by the field's place in the response; nil when nothing was.
 func Collected(ctx context.Context) map[string]any {
 	c := operationOf(ctx)
 	if c == nil {
@@ -93,7 +95,7 @@ func Collected(ctx context.Context) map[string]any {
 	return map[string]any{"views": views}
 }
 
-// viewNotes write themselves as an object of Freshness by response path.
+// viewNotes write themselves as an object of Freshness by the field's place.
 type viewNotes []noted
 
 // AppendJSON appends the object.
@@ -116,7 +118,20 @@ func (n *noted) where() string {
 	if n.field == nil {
 		return n.path
 	}
-	return n.field.Path().String()
+	return fieldPath(n.field)
+}
+
+// fieldPath is a field's place in the response without the places in lists: a
+// read below a list is made once for all of its elements.
+func fieldPath(f *graphql.FieldContext) string {
+	var names []string
+	for ; f != nil; f = f.Parent {
+		if f.Field.Field != nil {
+			names = append(names, f.Field.Alias)
+		}
+	}
+	slices.Reverse(names)
+	return strings.Join(names, ".")
 }
 
 func appendFreshness(b []byte, parts []read.Part) []byte {
