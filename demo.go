@@ -78,6 +78,7 @@ type demo struct {
 // running is an instance that runs.
 type running struct {
 	*instance
+	ctx  context.Context // ends when it is to stop
 	stop context.CancelFunc
 	done chan struct{}
 }
@@ -133,6 +134,11 @@ func (d *demo) run(ctx context.Context) error {
 		if !again || err != nil {
 			return err
 		}
+		// Only now that the broker is closed, which writes as it closes.
+		fmt.Fprintln(d.out, "The broker was killed in the middle of a transaction and its state is torn: deleting it and loading again.")
+		if err := d.wipe(); err != nil {
+			return err
+		}
 	}
 }
 
@@ -185,12 +191,12 @@ func (d *demo) prepare() error {
 	return nil
 }
 
-// session runs everything once. again says that the state was torn, as a broker
-// that is killed in the middle of a transaction may leave it, and has been
-// deleted.
+// session runs everything once. again says that the state is torn, as a broker
+// that is killed in the middle of a transaction may leave it, and must go.
 func (d *demo) session(ctx context.Context) (again bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	d.failed = make(chan error, 1)
 	brokers := d.brokers
 	if len(brokers) == 0 {
 		b, err := embedded.Start(embedded.Options{Dir: filepath.Join(d.dir, "broker")})
@@ -225,6 +231,7 @@ func (d *demo) session(ctx context.Context) (again bool, err error) {
 	}
 	for i := range d.n {
 		if err := d.launch(ctx, i, brokers); err != nil {
+			cancel()
 			d.stopAll()
 			return false, err
 		}
@@ -240,11 +247,7 @@ func (d *demo) session(ctx context.Context) (again bool, err error) {
 	cancel()
 	<-ended
 	d.stopAll()
-	if again {
-		fmt.Fprintln(d.out, "The broker was killed in the middle of a transaction and its state is torn: deleting it and loading again.")
-		return true, d.wipe()
-	}
-	return false, err
+	return again, err
 }
 
 // watch waits until something ends the session.
@@ -326,25 +329,32 @@ func (d *demo) launch(ctx context.Context, i int, brokers []string) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancel(ctx)
-	r := &running{instance: in, stop: stop, done: make(chan struct{})}
+	r := &running{instance: in, done: make(chan struct{})}
+	r.ctx, r.stop = context.WithCancel(ctx)
 	d.mu.Lock()
+	defer d.mu.Unlock()
+	if ctx.Err() != nil || d.running[name] != nil {
+		in.close() // the session has ended, or another was quicker
+		return ctx.Err()
+	}
 	d.running[name] = r
-	d.mu.Unlock()
-	go func() {
-		defer close(r.done)
-		err := in.run(ctx)
-		d.mu.Lock()
-		delete(d.running, name)
-		d.mu.Unlock()
-		if err != nil && ctx.Err() == nil {
-			select {
-			case d.failed <- fmt.Errorf("instance %s: %w", name, err):
-			default:
-			}
-		}
-	}()
+	go d.live(r, name, d.failed)
 	return nil
+}
+
+// live runs an instance until it is stopped; one that fails ends the session.
+func (d *demo) live(r *running, name string, failed chan<- error) {
+	defer close(r.done)
+	err := r.run(r.ctx)
+	d.mu.Lock()
+	delete(d.running, name)
+	d.mu.Unlock()
+	if err != nil && r.ctx.Err() == nil {
+		select {
+		case failed <- fmt.Errorf("instance %s: %w", name, err):
+		default:
+		}
+	}
 }
 
 func (d *demo) stopAll() {

@@ -48,10 +48,16 @@ func (c *demoCluster) stopInstance(id string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.running[id]
-	if r == nil {
+	if r == nil || r.ctx.Err() != nil {
 		return nil
 	}
-	if len(c.running) == 1 {
+	left := 0
+	for _, other := range c.running {
+		if other.ctx.Err() == nil {
+			left++
+		}
+	}
+	if left == 1 {
 		return errLastInstance
 	}
 	r.stop()
@@ -66,8 +72,15 @@ func (c *demoCluster) startInstance(id string) error {
 	c.mu.Lock()
 	r := c.running[id]
 	c.mu.Unlock()
-	if r != nil {
+	if r != nil && r.ctx.Err() == nil {
 		return nil
+	}
+	if r != nil { // it is stopping: its port and folder come free first
+		select {
+		case <-r.done:
+		case <-c.ctx.Done():
+			return c.ctx.Err()
+		}
 	}
 	return c.launch(c.ctx, i, c.brokers)
 }

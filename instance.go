@@ -160,7 +160,8 @@ func (in *instance) newServer(s setup, registry *prometheus.Registry) (*server.S
 		Origins: s.cfg.Web.Origins, TrustedProxies: proxies, NoIntrospection: !s.cfg.Web.Introspection,
 		Ready: func() (bool, any) {
 			st := in.worker.Status()
-			return st.Ready, st
+			// Without a token it says no more than a probe needs.
+			return st.Ready, map[string]any{"instance": st.Instance, "ready": st.Ready, "reason": st.Reason}
 		},
 		Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
 		Routes:  in.api(s),
@@ -200,12 +201,16 @@ func (in *instance) run(ctx context.Context) error {
 	served := make(chan error, 1)
 	go func() { served <- in.server.Serve(edge, in.http) }()
 	g.Go(func() error {
+		var err error
 		select {
 		case <-ctx.Done():
+			closeEdge()
+			err = <-served
 		case <-inner.Done():
+			closeEdge()
+			err = <-served
+		case err = <-served:
 		}
-		closeEdge()
-		err := <-served
 		in.stopGRPC()
 		stop()
 		return err

@@ -3,11 +3,14 @@ package gateway
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
+	"github.com/streamgauge/streamgauge/view"
 	"github.com/streamgauge/streamgauge/view/read"
 )
 
@@ -100,16 +103,11 @@ func (g *Gateway) owner(routes *read.Routes, pc *piece) string {
 
 // anyInstance picks one of all, another with each try.
 func anyInstance(routes *read.Routes, try int) string {
-	if len(routes.Instances) == 0 {
+	ids := slices.Sorted(maps.Keys(routes.Instances))
+	if len(ids) == 0 {
 		return ""
 	}
-	n := try % len(routes.Instances)
-	for id := range routes.Instances {
-		if n--; n < 0 {
-			return id
-		}
-	}
-	return ""
+	return ids[try%len(ids)]
 }
 
 func (g *Gateway) callAll(ctx context.Context, routes *read.Routes, calls map[string][]*piece) {
@@ -131,9 +129,19 @@ func (g *Gateway) callAll(ctx context.Context, routes *read.Routes, calls map[st
 
 // call asks one instance for all of its pieces, within the time of a call.
 func (g *Gateway) call(ctx context.Context, routes *read.Routes, id string, pieces []*piece) {
-	ctx, cancel := context.WithTimeout(ctx, g.cfg.CallTime)
+	timed, cancel := context.WithTimeout(ctx, g.cfg.CallTime)
 	defer cancel()
-	g.send(ctx, routes, id, pieces)
+	g.send(timed, routes, id, pieces)
+	if ctx.Err() != nil {
+		return
+	}
+	// The call's own time is over, not the query's: the partition may be
+	// elsewhere by now.
+	for _, pc := range pieces {
+		if e := pc.answer.Err; e != nil && e.Code == read.Timeout {
+			pc.fail(&read.Error{Code: read.Unavailable, Message: "an instance does not answer in time", RetryAfter: time.Second, Cause: e.Cause})
+		}
+	}
 }
 
 func (g *Gateway) send(ctx context.Context, routes *read.Routes, id string, pieces []*piece) {
@@ -148,10 +156,21 @@ func (g *Gateway) send(ctx context.Context, routes *read.Routes, id string, piec
 			pc.fail(err)
 		case i >= len(answers) || answers[i] == nil:
 			pc.fail(&read.Error{Code: read.Internal, Message: "an instance left a request unanswered"})
+		case !whole(pc.view, answers[i]):
+			pc.fail(&read.Error{Code: read.Unavailable, Message: "an instance answered by another schema", RetryAfter: time.Second})
 		default:
 			pc.answer = answers[i]
 		}
 	}
+}
+
+// whole says whether the rows have the columns of the view: in a rolling upgrade
+// an instance may know another.
+func whole(v *view.View, a *read.Answer) bool {
+	fits := func(rows []*read.Row) bool {
+		return !slices.ContainsFunc(rows, func(r *read.Row) bool { return r != nil && len(r.Values) != len(v.Columns) })
+	}
+	return fits(a.Rows) && !slices.ContainsFunc(a.Series, func(rows []*read.Row) bool { return !fits(rows) })
 }
 
 func (pc *piece) fail(e *read.Error) {

@@ -165,6 +165,9 @@ func (m *mux) settle(ctx context.Context, wg *sync.WaitGroup, routes *read.Route
 	defer m.mu.Unlock()
 	for _, in := range m.byID {
 		to := m.ownerOf(routes, in)
+		if _, there := routes.Instances[in.at]; in.view == "" && there {
+			to = in.at // every instance has a global table
+		}
 		if to == in.at {
 			continue
 		}
@@ -277,6 +280,7 @@ func (m *mux) event(s *stream, e read.Event) {
 	}
 	if e.Kind == read.Moved {
 		// Placed again when the routes change, or with the next beat.
+		s.send(read.WatchCommand{Remove: in.ID})
 		in.at = ""
 	}
 	for w := range in.watchers {

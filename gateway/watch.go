@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -34,6 +35,7 @@ func (g *Gateway) Watch(ctx context.Context, q *read.Query, every time.Duration)
 		defer g.metrics.watches.Dec()
 		defer close(out)
 		defer release()
+		defer watch.recovered(ctx)
 		watch.run(ctx, p.view)
 	}()
 	return out, nil
@@ -85,8 +87,13 @@ func (w *watch) run(ctx context.Context, v *view.View) {
 	}
 	for ticked := false; ; {
 		update, ok := w.read(ctx)
-		if !ok || !w.same(update, ticked) && (!w.send(ctx, update) || update.Err != nil) {
+		if !ok {
 			return
+		}
+		if !w.same(update, ticked) {
+			if update, ok = w.send(ctx, update); !ok || update.Err != nil {
+				return
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -95,6 +102,8 @@ func (w *watch) run(ctx context.Context, v *view.View) {
 			ticked = false
 		case <-tick:
 			ticked = true
+		case <-w.unsettled(update.Result):
+			ticked = false
 		}
 		// Events that come close together are one.
 		if wait := w.every - time.Since(w.sent); wait > 0 && !sleep(ctx, wait) {
@@ -102,6 +111,33 @@ func (w *watch) run(ctx context.Context, v *view.View) {
 		}
 		w.undirty()
 	}
+}
+
+// recovered ends a watch whose reading panicked with an error: it must not take
+// the process along.
+func (w *watch) recovered(ctx context.Context) {
+	if v := recover(); v != nil {
+		w.g.log.Error("panic in a watch", "store", w.query.Store, "cause", v, "stack", string(debug.Stack()))
+		select {
+		case w.out <- read.Update{Err: &read.Error{Code: read.Internal}}:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// mendAfter is when an answer that is partial, or not of the active copy, is
+// looked at again: what it lacks may come back without an event.
+const mendAfter = time.Second
+
+// unsettled fires when an answer should be looked at again; never for a whole
+// one.
+func (w *watch) unsettled(r *read.Result) <-chan time.Time {
+	for i := range r.Parts {
+		if p := &r.Parts[i]; p.Err != nil || p.Role != read.Active && p.Role != read.Global {
+			return time.After(mendAfter)
+		}
+	}
+	return nil
 }
 
 func (w *watch) undirty() {
@@ -178,12 +214,15 @@ func lasting(err error) bool {
 // older says whether some partition's answer is older than what was sent.
 func (w *watch) older(r *read.Result) bool {
 	for i := range r.Parts {
-		p := &r.Parts[i]
-		if p.Err == nil && p.Seq < w.seen[part{p.Incarnation, p.Partition}] {
+		if w.behind(&r.Parts[i]) {
 			return true
 		}
 	}
 	return false
+}
+
+func (w *watch) behind(p *read.Part) bool {
+	return p.Err == nil && p.Seq < w.seen[part{p.Incarnation, p.Partition}]
 }
 
 // same says whether an update tells nothing newer than what was sent last: the
@@ -225,40 +264,53 @@ func (w *watch) stale(r *read.Result, err error) *read.Result {
 		reason = read.AsError(err)
 	}
 	for i := range c.Parts {
-		if r == nil || err != nil {
+		if err != nil || r.Parts[i].Err == nil && w.behind(&r.Parts[i]) {
 			c.Parts[i].Err = reason
 		}
 	}
-	w.watcher.mark() // and try on
 	return &c
 }
 
-// send hands an update to the reader. One that takes its time gets the newest
-// instead: what waits is read again when something changes.
-func (w *watch) send(ctx context.Context, u read.Update) bool {
-	for wait := w.every; ; wait = min(2*wait, 2*time.Second) {
+// send hands an update to the reader, and returns what it handed over. A reader
+// that takes its time gets the newest instead: what waits is read again, now and
+// then, when something has changed.
+func (w *watch) send(ctx context.Context, u read.Update) (read.Update, bool) {
+	for wait := min(w.every, 2*time.Second); ; wait = min(2*wait, 2*time.Second) {
+		changed := w.watcher.dirty
+		select {
+		case w.out <- u: // a reader that waits is not made to
+			w.note(u.Result)
+			return u, true
+		default:
+		}
 		select {
 		case <-ctx.Done():
-			return false
+			return u, false
 		case w.out <- u:
-			w.sent = time.Now()
 			w.note(u.Result)
-			return true
-		case <-w.watcher.dirty:
+			return u, true
+		case <-changed:
 		}
-		if !sleep(ctx, wait) {
-			return false
+		select {
+		case <-ctx.Done():
+			return u, false
+		case w.out <- u:
+			w.watcher.mark() // what changed meanwhile comes next
+			w.note(u.Result)
+			return u, true
+		case <-time.After(wait):
 		}
 		w.undirty()
 		newer, ok := w.read(ctx)
 		if !ok {
-			return false
+			return u, false
 		}
 		u = newer
 	}
 }
 
 func (w *watch) note(r *read.Result) {
+	w.sent = time.Now()
 	if r == nil {
 		return
 	}

@@ -60,6 +60,7 @@ func toReadError(ctx context.Context, err error) *read.Error {
 // source is what one request is answered from: a snapshot, and the part that it
 // says of itself.
 type source struct {
+	from *serving
 	view *view.View
 	snap *store.Snapshot
 	pub  *published
@@ -99,7 +100,7 @@ func (w *Worker) find(ctx context.Context, req *read.Request, a *read.Answer) er
 			return err
 		}
 	}
-	w.describe(t, src, &a.Part)
+	w.describe(src, &a.Part)
 	return w.query(ctx, src, req, a)
 }
 
@@ -127,7 +128,7 @@ func (t *task) acquire(v *view.View, at int) (source, error) {
 		return source{}, &read.Error{Code: read.NotOwner}
 	}
 	pub, _ := snap.Commit().(*published)
-	return source{view: v, snap: snap, pub: pub, at: at}, nil
+	return source{from: s, view: v, snap: snap, pub: pub, at: at}, nil
 }
 
 // ranked makes sure that the ranking asked for is built and long enough, and
@@ -162,14 +163,12 @@ func (t *task) ranked(ctx context.Context, src source, req *read.Request) (sourc
 // describe says where an answer comes from. An instance that has not heard from
 // the group for a session timeout may have been replaced: it answers as a
 // standby.
-func (w *Worker) describe(t *task, src source, p *read.Part) {
+func (w *Worker) describe(src source, p *read.Part) {
 	p.Role = read.Active
 	if !w.live() {
 		p.Role = read.Standby
 	}
-	if s := t.serving.Load(); s != nil {
-		p.Incarnation = s.incarnations[src.at]
-	}
+	p.Incarnation = src.from.incarnations[src.at]
 	p.Seq, p.Lag, p.AsOf, p.Stream = src.pub.rec.Seq, src.pub.rec.Lag, src.pub.rec.CaughtUp, src.pub.rec.Stream
 }
 

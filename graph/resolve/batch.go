@@ -75,7 +75,11 @@ func (b *batching) Read(ctx context.Context, queries []*read.Query) ([]*read.Res
 	case <-op.done:
 	case <-time.After(batchWait):
 		op.send(ctx, b.Views)
-		<-op.done
+		select {
+		case <-op.done:
+		case <-ctx.Done():
+			return []*read.Result{nil}, []error{ctx.Err()}
+		}
 	}
 	return op.results[at : at+1], op.errs[at : at+1]
 }
@@ -126,6 +130,11 @@ func (o *batch) send(ctx context.Context, v read.Views) {
 	o.sent = true
 	queries := o.queries
 	o.mu.Unlock()
+	// Those who wait get an answer even if reading panics.
+	o.results, o.errs = make([]*read.Result, len(queries)), make([]error, len(queries))
+	for i := range o.errs {
+		o.errs[i] = &read.Error{Code: read.Internal}
+	}
+	defer close(o.done)
 	o.results, o.errs = v.Read(ctx, queries)
-	close(o.done)
 }

@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -19,6 +20,11 @@ func watchWith[T any](ctx context.Context, v read.Views, q *read.Query, o *Optio
 	out := make(chan T)
 	go func() {
 		defer close(out)
+		defer func() {
+			if v := recover(); v != nil {
+				ended(ctx, fmt.Errorf("panic in a subscription: %v", v))
+			}
+		}()
 		for u := range updates {
 			if u.Err != nil {
 				ended(ctx, u.Err)
