@@ -209,3 +209,79 @@ func TestEqualInterestsAreShared(t *testing.T) {
 		}
 	})
 }
+
+// The least time between events is none before the first.
+func TestFirstEventDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newFake("a", 0)
+		a.rows[0]["k"] = 1
+		g := newTestGateway(t, newRoutes("a"), a)
+		for range 20 {
+			ctx, cancel := context.WithCancel(t.Context())
+			ch, err := g.Watch(ctx, getQuery("k"), time.Minute)
+			if err != nil {
+				t.Fatal(err)
+			}
+			next(t, ch, time.Second)
+			cancel()
+			for range ch {
+			}
+		}
+	})
+}
+
+// What was missing in an answer may come back without an event.
+func TestWatchMendsAPartialAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newFake("a", 0, 1)
+		fill(2, a)
+		a.refuse[1] = read.Errorf(read.Timeout, "")
+		g := newTestGateway(t, newRoutes("a", "a"), a)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		ch := watchOne(t, ctx, g, &read.Query{Store: "totals", Op: read.Range, First: 100})
+		r := next(t, ch, 5*time.Second)
+		if f := read.FreshnessOf(r.Parts); !f.Partial() {
+			t.Fatal("nothing is missing")
+		}
+		a.mu.Lock()
+		delete(a.refuse, 1)
+		a.mu.Unlock()
+		for {
+			r = next(t, ch, 5*time.Second)
+			if f := read.FreshnessOf(r.Parts); !f.Partial() {
+				break
+			}
+		}
+		if len(r.Rows) != 10 {
+			t.Errorf("%d rows, want 10", len(r.Rows))
+		}
+	})
+}
+
+// An interest that moved is taken back from where it was.
+func TestMovedInterestIsRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newFake("a"), newFake("b", 0)
+		b.rows[0]["k"] = 1
+		routes := newRoutes("b")
+		g := newTestGateway(t, routes, a, b)
+		ctx, cancel := context.WithCancel(t.Context())
+		ch := watchOne(t, ctx, g, getQuery("k"))
+		next(t, ch, time.Second)
+		synctest.Wait()
+		b.move(0, a)
+		routes.set("a")
+		time.Sleep(3 * time.Second)
+		b.mu.Lock()
+		for _, interests := range b.streams {
+			if len(interests) != 0 {
+				t.Errorf("%d interests are left at the old owner", len(interests))
+			}
+		}
+		b.mu.Unlock()
+		cancel()
+		for range ch {
+		}
+	})
+}
