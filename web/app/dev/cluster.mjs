@@ -2,9 +2,10 @@
 
 const partitions = 6;
 const restoreMs = 6_000;
-const stores = { flights: [], "flights-by-origin": ["airport-totals", "airport-hour"] };
 
-export function cluster() {
+/** A cluster of an application: the stores of its subtopologies, and its table. */
+export function cluster({ stores, table }) {
+  const tasks = partitions * Object.keys(stores).length;
   const running = new Map([["a", true], ["b", true], ["c", true]]);
   const owners = new Map(); // task → { id, since }
   const assign = () => {
@@ -13,7 +14,7 @@ export function cluster() {
       for (let p = 0; p < partitions; p++) {
         const task = `${name}_${p}`;
         const id = alive[p % Math.max(1, alive.length)];
-        if (owners.get(task)?.id !== id) owners.set(task, { id, since: owners.size < 12 ? 0 : Date.now() });
+        if (owners.get(task)?.id !== id) owners.set(task, { id, since: owners.size < tasks ? 0 : Date.now() });
       }
     }
   };
@@ -50,7 +51,7 @@ export function cluster() {
         ready: up && ![...owners].some(([name, o]) => o.id === id && task(name, o).state !== "running"),
         reason: up ? "tasks are being restored" : "",
         tasks: up ? [...owners].filter(([, o]) => o.id === id).map(([name, o]) => task(name, o)) : [],
-        tables: up ? [{ table: "airport", state: "running", rows: 224, lag: 0 }] : [],
+        tables: up ? [{ table, state: "running", rows: 224, lag: 0 }] : [],
       })),
   };
 }

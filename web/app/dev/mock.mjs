@@ -1,17 +1,18 @@
 // A stand-in for an instance: the same paths and protocol, invented numbers that
 // move. It serves the built pages too. `npm run mock`, or createMock() in tests.
 //
-//   PORT=8090 MOCK_ROWS=0|5|… MOCK_FAIL=CODE MOCK_AUTH=jwt MOCK_PARTIAL=1
+//   PORT=8090 MOCK_APP=shop MOCK_ROWS=0|5|… MOCK_FAIL=CODE MOCK_AUTH=jwt MOCK_PARTIAL=1
 
 import { createReadStream, existsSync, statSync } from "node:fs";
 import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 import { WebSocketServer } from "ws";
-import { buildSchema, graphql, parse, subscribe } from "graphql";
+import { buildSchema, graphql, NoSchemaIntrospectionCustomRule, parse, subscribe, validate } from "graphql";
 import { flights } from "./flights.mjs";
 import { cluster } from "./cluster.mjs";
 import { sdl } from "./schema.mjs";
+import { shop } from "./shop.mjs";
 
 const dist = fileURLToPath(new URL("../../dist/", import.meta.url));
 const types = { ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".ttf": "font/ttf" };
@@ -23,18 +24,30 @@ const policy = {
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 };
 
+/** The applications there are: one with panels of the dashboard's, and one without. */
+const apps = {
+  flights: {
+    title: "Departures",
+    sdl,
+    query: "{ topAirports(first: 5) { rows { origin flights } } }",
+    work: { stores: { flights: [], "flights-by-origin": ["airport-totals", "airport-hour"] }, table: "airport" },
+    resolvers,
+  },
+  shop,
+};
+
 /** Starts a mock; close ends it and cuts its connections. */
-export async function createMock({ port = 0, rows = 40, fail = "", auth = "dev", partial = false, limited = false } = {}) {
+export async function createMock({ port = 0, app = "flights", query = apps[app].query, introspection = true, rows = 40, fail = "", auth = "dev", partial = false, limited = false } = {}) {
   const token = "mock-token-of-the-viewer";
-  const world = { flights: flights(rows), cluster: cluster(), fail, partial, limited };
-  const schema = buildSchema(sdl);
-  const root = resolvers(world);
+  const world = { flights: flights(rows), cluster: cluster(apps[app].work), fail, partial, limited };
+  const schema = buildSchema(apps[app].sdl);
+  const root = apps[app].resolvers(world);
   const allowed = (header) => auth === "off" || header === `Bearer ${token}`;
 
   const server = createServer(async (request, response) => {
     const { pathname } = new URL(request.url, "http://mock");
     const json = (status, body) => response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
-    if (pathname === "/api/page") return json(200, { app: "flights", title: "Departures", auth, ...(auth === "dev" && { token }), demo: true, instance: "a" });
+    if (pathname === "/api/page") return json(200, { app, title: apps[app].title, auth, ...(auth === "dev" && { token }), demo: true, instance: "a", query });
     if (pathname === "/api/instances" && !allowed(request.headers.authorization)) return json(401, { errors: [{ message: "needs a token" }] });
     if (pathname === "/api/instances") return json(200, { demo: true, instances: world.cluster.told(server.address().port) });
     const order = /^\/api\/instances\/(\w+)\/(stop|start)$/.exec(pathname);
@@ -46,6 +59,8 @@ export async function createMock({ port = 0, rows = 40, fail = "", auth = "dev",
     if (pathname === "/graphql") {
       if (!allowed(request.headers.authorization)) return json(401, { errors: [{ message: "needs a token", extensions: { code: "UNAUTHENTICATED" } }] });
       const body = JSON.parse(await text(request));
+      const refused = introspection ? [] : validate(schema, parse(body.query), [NoSchemaIntrospectionCustomRule]);
+      if (refused.length > 0) return json(200, { errors: refused });
       return json(200, await graphql({ schema, source: body.query, rootValue: root, variableValues: body.variables, operationName: body.operationName }));
     }
     file(pathname, response);
@@ -173,7 +188,7 @@ async function text(request) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const { PORT, MOCK_ROWS, MOCK_FAIL, MOCK_AUTH, MOCK_PARTIAL } = process.env;
-  const mock = await createMock({ port: Number(PORT ?? 8090), rows: Number(MOCK_ROWS ?? 40), fail: MOCK_FAIL, auth: MOCK_AUTH, partial: Boolean(MOCK_PARTIAL) });
+  const { PORT, MOCK_APP, MOCK_ROWS, MOCK_FAIL, MOCK_AUTH, MOCK_PARTIAL } = process.env;
+  const mock = await createMock({ port: Number(PORT ?? 8090), app: MOCK_APP, rows: Number(MOCK_ROWS ?? 40), fail: MOCK_FAIL, auth: MOCK_AUTH, partial: Boolean(MOCK_PARTIAL) });
   console.log(mock.url);
 }

@@ -139,6 +139,9 @@ test("the playground runs a query and a subscription, and keeps no token", async
   await eventually(answer, (text) => /"topAirports"/.test(text.replaceAll("\u00a0", " ")), "answer");
 
   await page.getByRole("tab", { name: "Watch" }).or(page.locator(".graphiql-tab-button", { hasText: "Watch" })).first().click();
+  // The editor reads a tab's operations a moment after showing it, and remembers the tab after that.
+  const remembered = () => page.evaluate(() => JSON.parse(localStorage.getItem("flights:graphiql:tabState")).activeTabIndex);
+  await eventually(remembered, (index) => index === 2, "tab");
   await run.click();
   await eventually(answer, (text) => /"rows"/.test(text), "event");
   await run.click(); // stops it
@@ -217,3 +220,61 @@ test("partial answers say what is missing; a stopped instance loses its tasks", 
   await eventually(() => b.locator(".task:not(.away)").count(), (n) => n > 0, "tasks of b");
   assert.deepEqual(faults, []);
 });
+
+/** The operations that a page sends by its websockets. */
+function sent(page) {
+  const queries = [];
+  page.on("websocket", (socket) => socket.on("framesent", ({ payload }) => queries.push(String(payload))));
+  return () => queries.filter((q) => /"subscribe"/.test(q));
+}
+
+for (const width of [1280, 390]) {
+  test(`an application without departures has a dashboard too, at ${width} px`, async (t) => {
+    const mock = await mockOf(t, { app: "shop" });
+    const { page, faults } = await open(t, browser, mock.url, { width });
+    const operations = sent(page);
+    await page.reload();
+    await page.locator(".connection.live").waitFor();
+    await page.locator(".card").first().waitFor();
+    const answers = page.locator(".answers");
+    await answers.getByText("This application's answers are in the playground").waitFor();
+    await answers.locator("li", { hasText: "topCustomers" }).waitFor();
+    assert.deepEqual(await answers.locator("li").allTextContents(), ["customerTotals", "topCustomers"]);
+    assert.deepEqual(await answers.locator("h3").allTextContents(), ["Queries"]);
+    assert.equal(await page.locator(".ranking, .selected, .failure").count(), 0);
+    const [panel, main] = await page.evaluate(() => [".instances", "main"].map((s) => document.querySelector(s).getBoundingClientRect().width));
+    assert.ok(Math.abs(panel - main) < 1, `${panel} px of ${main}`);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "wider than the screen");
+    assert.deepEqual(operations(), []);
+    await answers.getByRole("link").click();
+    await page.locator(".graphiql-container").waitFor({ timeout: 30_000 });
+    assert.deepEqual(faults, []);
+  });
+}
+
+test("without introspection the application's name decides on the panels", async (t) => {
+  const closed = { introspection: false };
+  await dashboard(t, {}, (await mockOf(t, closed)).url);
+  const { page, faults } = await open(t, browser, (await mockOf(t, { ...closed, app: "shop" })).url);
+  await page.locator(".card").first().waitFor();
+  await page.locator(".answers .note").waitFor();
+  assert.equal(await page.locator(".ranking, .selected, .failure, .answers li").count(), 0);
+  assert.deepEqual(faults, []);
+});
+
+for (const { name, query, shown } of [
+  { name: "the server's query", query: "{ topCustomers(first: 3) { customer spent } }", shown: /topCustomers\(first: 3\)/ },
+  { name: "a query that any schema answers", query: "", shown: /__typename[^]*Queries:[^]*customerTotals[^]*topCustomers/ },
+]) {
+  test(`without departures the playground begins with ${name}`, async (t) => {
+    const mock = await mockOf(t, { app: "shop", query });
+    const { page, faults } = await open(t, browser, `${mock.url}/playground/`);
+    const plain = (selector) => page.locator(selector).first().innerText().then((text) => text.replaceAll("\u00a0", " "));
+    await eventually(() => plain(".graphiql-editors"), (text) => /Bearer/.test(text) && shown.test(text), "editors", 30_000);
+    assert.ok((await page.locator(".graphiql-tab").count()) <= 1, "more than one tab");
+    await page.locator(".graphiql-execute-button").click();
+    await eventually(() => plain(".graphiql-response .view-lines"), (text) => /"data"/.test(text) && !/"errors"/.test(text), "answer");
+    assert.equal(await page.locator(".squiggly-error").count(), 0);
+    assert.deepEqual(faults, []);
+  });
+}

@@ -1,47 +1,34 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Client, socketURL, unconnected, type Status } from "../shared/client";
 import { bearer, get, type Page } from "../shared/page";
-import { AirportPanel } from "./airport";
+import { fieldsOf, serves, type Fields } from "../shared/schema";
+import { AnswersPanel } from "./answers";
+import { Flights } from "./flights";
 import { Header } from "./header";
 import { InstancesPanel, streamTime, useCluster, type Cluster } from "./instances";
-import { useLive, useNow } from "./live";
-import { rankingQuery, type Ranking } from "./queries";
-import { RankingPanel, rankingSize } from "./ranking";
-import { rangeOf } from "./series";
+import { useNow } from "./live";
+import { rootFields } from "./queries";
 
 /** The whole dashboard. */
 export function App() {
   const { client, page, status, token, setToken } = useServer();
   const bearing = token || page?.token || "";
   const cluster = useCluster(page ? bearing : null);
-  const [place, go] = usePlace();
-  const connected = status.state === "live";
-  const ranking = useLive<Ranking | null>(client, "ranking", { query: rankingQuery, variables: { first: rankingSize } });
-  const rows = ranking.data?.rows;
-
-  // Without a choice the first of the ranking is chosen, and then kept.
-  const first = rows?.[0]?.origin;
-  useEffect(() => {
-    if (!place.origin && first) go({ ...place, origin: first });
-  }, [place.origin, first]);
-
+  const fields = useFields(page, bearing);
   const at = streamTime(cluster);
   return (
     <>
       <Header page={page} status={status} streamTime={at} needsToken={page?.auth === "jwt"} token={token} setToken={setToken} />
-      <main>
-        <RankingPanel live={ranking} connected={connected} selected={place.origin} select={(origin) => go({ ...place, origin })} />
-        <AirportPanel
-          client={client}
-          connected={connected}
-          origin={place.origin}
-          hint={rows?.find((r) => r.origin === place.origin)?.airport}
-          range={place.range}
-          setRange={(range) => go({ ...place, range })}
-          streamTime={at}
-        />
-        <InstancesPanel cluster={cluster} token={bearing} />
-      </main>
+      {page && (
+        <main>
+          {serves(page, fields, rootFields) ? (
+            <Flights client={client} connected={status.state === "live"} streamTime={at} />
+          ) : (
+            <AnswersPanel fields={fields} />
+          )}
+          <InstancesPanel cluster={cluster} token={bearing} />
+        </main>
+      )}
       <Lost status={status} cluster={cluster} page={page} retry={() => client.retry()} />
     </>
   );
@@ -70,33 +57,30 @@ function useServer() {
   return { client, page, status, token, setToken };
 }
 
-interface Place {
-  origin: string;
-  range: string;
-}
+const askAgain = 2_000;
 
-/** What is shown, as the address says after its #: "#DFW/30d". */
-function usePlace(): [Place, (place: Place) => void] {
-  const [place, setPlace] = useState<Place>(readPlace);
+/** What the application can be asked; null: not known, or not told. */
+function useFields(page: Page | undefined, token: string): Fields | null {
+  const [fields, setFields] = useState<Fields | null>(null);
   useEffect(() => {
-    const follow = () => setPlace(readPlace());
-    addEventListener("hashchange", follow);
-    return () => removeEventListener("hashchange", follow);
-  }, []);
-  const go = (to: Place) => {
-    history.replaceState(null, "", `#${encodeURIComponent(to.origin)}/${to.range}`);
-    setPlace(to);
-  };
-  return [place, go];
-}
-
-function readPlace(): Place {
-  const [origin = "", range = ""] = location.hash.slice(1).split("/");
-  try {
-    return { origin: decodeURIComponent(origin), range: rangeOf(range).id };
-  } catch {
-    return { origin: "", range: rangeOf(range).id };
-  }
+    if (!page) return;
+    let timer: ReturnType<typeof setTimeout>;
+    let ended = false;
+    const ask = async () => {
+      try {
+        const told = await fieldsOf(page, token);
+        if (told && !ended) setFields(told);
+      } catch {
+        if (!ended) timer = setTimeout(ask, askAgain);
+      }
+    };
+    void ask();
+    return () => {
+      ended = true;
+      clearTimeout(timer);
+    };
+  }, [page?.auth, token]);
+  return fields;
 }
 
 interface LostProps {

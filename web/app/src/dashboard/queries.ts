@@ -43,6 +43,9 @@ export interface Hour {
   p95Delay: number | null;
 }
 
+/** The fields of the schema that the operations below begin with. */
+export const rootFields = { query: ["airportHours"], subscription: ["topAirports", "airportTotals", "airportHours"] };
+
 const freshness = "freshness { asOf lag standby partial missing { partition reason } }";
 
 export const rankingQuery = `subscription Ranking($first: Int!) {

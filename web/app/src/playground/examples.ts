@@ -1,5 +1,26 @@
-/** The tabs that the playground opens with. */
-export const examples: readonly string[] = [
+import type { Page } from "../shared/page";
+import { serves, type Fields } from "../shared/schema";
+
+/** The queries of the tabs that the playground opens with. */
+export function examples(page: Page, fields: Fields | null): readonly string[] {
+  if (serves(page, fields, rootFields)) return flights;
+  return [page.query || beginning(fields)];
+}
+
+/** A query that any schema answers, with the names of what else can be asked. */
+function beginning(fields: Fields | null): string {
+  const list = (title: string, names: readonly string[]) => (names.length > 0 ? `\n# ${title}:\n${names.map((n) => `#   ${n}`).join("\n")}\n` : "");
+  return `# Ctrl-Space shows what can be written.
+{
+  __typename
+}
+${list("Queries", fields?.query ?? [])}${list("Subscriptions", fields?.subscription ?? [])}`;
+}
+
+/** The fields that the queries below begin with. */
+const rootFields = { query: ["topAirports", "airportTotals", "airportTotalsPage"], subscription: ["topAirports"] };
+
+const flights: readonly string[] = [
   `# The airports with the most minutes
 # of delay, and how fresh that is.
 query Ranking {

@@ -10,6 +10,7 @@ import { GraphiQL } from "graphiql";
 import { createElement as h } from "react";
 import { createRoot } from "react-dom/client";
 import { get, type Page } from "../shared/page";
+import { fieldsOf } from "../shared/schema";
 import { examples } from "./examples";
 import { fetcherWith } from "./fetcher";
 import { SafeStorage } from "./storage";
@@ -26,6 +27,7 @@ async function start(): Promise<void> {
     console.warn(cause);
     return;
   }
+  const fields = await fieldsOf(page, page.token ?? "").catch(() => null);
   const own: Record<string, string> = page.auth === "off" ? {} : { Authorization: `Bearer ${page.token ?? ""}` };
   const headers = JSON.stringify(own, null, 2);
   root.render(
@@ -33,8 +35,8 @@ async function start(): Promise<void> {
       GraphiQL,
       {
         fetcher: fetcherWith(own),
-        storage: new SafeStorage(localStorage),
-        defaultTabs: examples.map((query) => ({ query, headers })),
+        storage: new SafeStorage(localStorage, page.app),
+        defaultTabs: examples(page, fields).map((query) => ({ query, headers })),
         // Those of tabs remembered without theirs.
         defaultHeaders: headers,
         defaultQuery: "",

@@ -7,6 +7,8 @@ export interface Page {
   token?: string;
   demo: boolean;
   instance: string;
+  /** A query to begin with; empty: none. */
+  query?: string;
 }
 
 export interface Progress {
