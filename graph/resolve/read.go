@@ -1,8 +1,10 @@
 package resolve
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
+	"hash/fnv"
 
 	"github.com/streamgauge/streamgauge/view"
 	"github.com/streamgauge/streamgauge/view/read"
@@ -87,7 +89,7 @@ func RangeQuery(store string, o *Options, prefix ...view.Value) (*read.Query, er
 		q.HasText, q.Text = true, *o.Prefix
 	}
 	if o.After != nil {
-		key, err := decodeCursor(*o.After)
+		key, err := decodeCursor(store, *o.After)
 		if err != nil {
 			return nil, err
 		}
@@ -196,7 +198,7 @@ func pageOf[T any](r *read.Result, q *read.Query, maker Make[T]) *Page[T] {
 		Info: &PageInfo{HasNextPage: r.More, HasPreviousPage: q.After != nil},
 	}
 	for _, row := range r.Rows {
-		p.Cursors = append(p.Cursors, encodeCursor(row.Key))
+		p.Cursors = append(p.Cursors, encodeCursor(q.Store, row.Key))
 	}
 	if n := len(p.Cursors); n > 0 {
 		p.Info.StartCursor, p.Info.EndCursor = &p.Cursors[0], &p.Cursors[n-1]
@@ -215,16 +217,26 @@ func Count(ctx context.Context, v read.Views, q *read.Query) (*int64, error) {
 
 const cursorVersion = 1
 
-func encodeCursor(key []byte) string {
-	return base64.RawURLEncoding.EncodeToString(append([]byte{cursorVersion}, key...))
+// A cursor is a version, a mark of the store, so that one of another store is
+// not taken for one of this, and the row's key.
+func encodeCursor(store string, key []byte) string {
+	b := append([]byte{cursorVersion}, storeMark(store)...)
+	return base64.RawURLEncoding.EncodeToString(append(b, key...))
 }
 
-func decodeCursor(s string) ([]byte, error) {
+func decodeCursor(store, s string) ([]byte, error) {
 	b, err := base64.RawURLEncoding.DecodeString(s)
-	if err != nil || len(b) == 0 || b[0] != cursorVersion {
+	head := append([]byte{cursorVersion}, storeMark(store)...)
+	if err != nil || !bytes.HasPrefix(b, head) {
 		return nil, read.Errorf(read.BadInput, "after is no cursor of this field")
 	}
-	return b[1:], nil
+	return b[len(head):], nil
+}
+
+func storeMark(store string) []byte {
+	h := fnv.New32a()
+	h.Write([]byte(store))
+	return h.Sum(nil)
 }
 
 // Bounds of what a list counts for in an operation's complexity. A series

@@ -64,12 +64,12 @@ func TestScalarsOnTheWire(t *testing.T) {
 
 func TestCursor(t *testing.T) {
 	key := view.AppendKey(nil, view.OfString("x\x00y"))
-	got, err := decodeCursor(encodeCursor(key))
+	got, err := decodeCursor("totals", encodeCursor("totals", key))
 	if err != nil || !bytes.Equal(got, key) {
 		t.Errorf("got %q, %v", got, err)
 	}
-	for _, bad := range []string{"", "xx", "!", "AAAA"} {
-		if _, err := decodeCursor(bad); err == nil || read.AsError(err).Code != read.BadInput {
+	for _, bad := range []string{"", "xx", "!", "AAAA", encodeCursor("others", key)} {
+		if _, err := decodeCursor("totals", bad); err == nil || read.AsError(err).Code != read.BadInput {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}

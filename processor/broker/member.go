@@ -141,7 +141,11 @@ func (m *Member) fault(err error) (pause, fatal bool) {
 		m.lose(err)
 		return true, false
 	case Retriable(err), errors.Is(err, errBalance), errors.Is(err, ErrCorrupt):
-		m.cfg.Logger.Warn("taking part in the group", "group", m.cfg.Group, "err", err)
+		level := slog.LevelWarn
+		if Retriable(err) {
+			level = slog.LevelDebug // it passes, as while a coordinator is elected
+		}
+		m.cfg.Logger.Log(context.Background(), level, "taking part in the group", "group", m.cfg.Group, "err", err)
 		return true, false
 	}
 	return false, true
