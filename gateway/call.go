@@ -39,21 +39,21 @@ func (g *Gateway) gather(ctx context.Context, pieces []*piece) {
 	}
 }
 
-// gatherLocal is gather for pieces that are all held here, which is where most
-// lookups end: one call, no hop, no timer. False when some piece is elsewhere or
-// has to be tried again.
-func (g *Gateway) gatherLocal(ctx context.Context, pieces []*piece) bool {
+// gatherLocal asks the local instance, without a hop or a timer, when it holds
+// all pieces, which is where most lookups end. It returns the pieces that are
+// still to be answered.
+func (g *Gateway) gatherLocal(ctx context.Context, pieces []*piece) []*piece {
 	if g.cfg.Local == nil {
-		return false
+		return pieces
 	}
 	routes, _ := g.cfg.Routes.Routes()
 	for _, pc := range pieces {
 		if g.owner(routes, pc) != g.cfg.LocalID {
-			return false
+			return pieces
 		}
 	}
 	g.send(ctx, routes, g.cfg.LocalID, pieces)
-	return len(again(pieces)) == 0
+	return again(pieces)
 }
 
 // again are the pieces that another attempt may answer.

@@ -108,7 +108,10 @@ func (g *Gateway) Read(ctx context.Context, queries []*read.Query) ([]*read.Resu
 			pieces = append(pieces, p.pieces...)
 		}
 	}
-	if len(pieces) > 0 && !g.gatherLocal(ctx, pieces) {
+	if len(pieces) > 0 {
+		pieces = g.gatherLocal(ctx, pieces)
+	}
+	if len(pieces) > 0 {
 		ctx, cancel := context.WithTimeout(ctx, g.cfg.Timeout)
 		defer cancel()
 		g.gather(ctx, pieces)

@@ -20,6 +20,7 @@ type peers struct {
 
 	mu     sync.Mutex // guards the following
 	known  map[string]*peer
+	newest int64 // generation of the newest routes that addresses came from
 	closed bool
 }
 
@@ -46,9 +47,11 @@ func (p *peers) get(routes *read.Routes, id string) (*peer, error) {
 	if p.closed {
 		return nil, errGatewayClosed
 	}
-	if known := p.known[id]; known != nil && known.addr == at.Addr {
-		return known, nil
+	known := p.known[id]
+	if known != nil && (known.addr == at.Addr || routes.Generation < p.newest) {
+		return known, nil // a caller with an older table does not undo a newer one
 	}
+	p.newest = max(p.newest, routes.Generation)
 	for old, known := range p.known {
 		if now, ok := routes.Instances[old]; !ok || now.Addr != known.addr {
 			p.drop(old)
