@@ -51,6 +51,8 @@ type Config struct {
 	Reads struct {
 		Timeout time.Duration `yaml:"timeout"`
 		MaxRows int           `yaml:"maxRows"`
+		// MaxPoints bounds one key's series.
+		MaxPoints int `yaml:"maxPoints"`
 	} `yaml:"reads"`
 	Auth struct {
 		Mode            string    `yaml:"mode"`
@@ -107,7 +109,7 @@ func DefaultConfig(app string) *Config {
 	c.State.Dir, c.State.OverlayBytes = "state", 256<<20
 	c.State.CommitInterval, c.State.CheckpointInterval = 100*time.Millisecond, 30*time.Second
 	c.Processing.MaxAhead, c.Processing.OnError, c.Processing.OnLoss = time.Hour, "deadLetter", "stop"
-	c.Reads.Timeout, c.Reads.MaxRows = 5*time.Second, 100_000
+	c.Reads.Timeout, c.Reads.MaxRows, c.Reads.MaxPoints = 5*time.Second, 100_000, 10_000
 	c.Auth.Mode = "jwt"
 	c.Web.Playground, c.Web.Introspection, c.Web.Dashboard = true, true, true
 	c.Limits.Body, c.Limits.Tokens, c.Limits.Depth, c.Limits.Aliases = 256<<10, 2000, 15, 30

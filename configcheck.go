@@ -76,6 +76,7 @@ func (c *Config) checkSizes() error {
 	}{
 		{"state.overlayBytes", c.State.OverlayBytes},
 		{"reads.maxRows", int64(c.Reads.MaxRows)},
+		{"reads.maxPoints", int64(c.Reads.MaxPoints)},
 		{"limits.pageSize", int64(c.Limits.PageSize)},
 	} {
 		if s.value < 1 {

@@ -139,7 +139,7 @@ func (in *instance) workerConfig(s setup, registry prometheus.Registerer) proces
 		Replication:    int16(s.cfg.Kafka.Replication),
 		SessionTimeout: s.cfg.Kafka.SessionTimeout, HeartbeatInterval: s.cfg.Kafka.HeartbeatInterval,
 		CommitInterval: s.cfg.State.CommitInterval, CheckpointInterval: s.cfg.State.CheckpointInterval,
-		OverlayBytes: s.cfg.State.OverlayBytes, MaxAhead: s.cfg.Processing.MaxAhead, MaxRows: s.cfg.Reads.MaxRows,
+		OverlayBytes: s.cfg.State.OverlayBytes, MaxAhead: s.cfg.Processing.MaxAhead, MaxRows: s.cfg.Reads.MaxRows, MaxPoints: s.cfg.Reads.MaxPoints,
 		SkipLost: s.cfg.Processing.OnLoss == "skip", FailOnBadRecord: s.cfg.Processing.OnError == "fail",
 		StartOver: s.startOver,
 		Logger:    s.log, Registerer: registry,

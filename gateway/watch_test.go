@@ -35,6 +35,15 @@ func watchOne(t *testing.T, ctx context.Context, g *Gateway, q *read.Query) <-ch
 	return ch
 }
 
+// settled is a watch of k that has had its snapshot and is registered.
+func settled(t *testing.T, ctx context.Context, g *Gateway) <-chan read.Update {
+	t.Helper()
+	ch := watchOne(t, ctx, g, getQuery("k"))
+	next(t, ch, time.Second)
+	synctest.Wait()
+	return ch
+}
+
 func TestWatchSnapshotThenNewest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newFake("a", 0)
@@ -108,9 +117,7 @@ func TestWatchMovesWithItsPartition(t *testing.T) {
 		g := newTestGateway(t, routes, a, b)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		ch := watchOne(t, ctx, g, getQuery("k"))
-		next(t, ch, time.Second)
-		synctest.Wait()
+		ch := settled(t, ctx, g)
 		b.move(0, a)
 		routes.set("a")
 		time.Sleep(3 * time.Second)
@@ -129,9 +136,7 @@ func TestInvariant6WatchOutlivesASilentPeer(t *testing.T) {
 		g := newTestGateway(t, newRoutes("b"), b)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		ch := watchOne(t, ctx, g, getQuery("k"))
-		next(t, ch, time.Second)
-		synctest.Wait()
+		ch := settled(t, ctx, g)
 		b.mu.Lock()
 		b.mute = true
 		b.mu.Unlock()
@@ -150,9 +155,7 @@ func TestWatchSaysThatNothingNewerComes(t *testing.T) {
 		g := newTestGateway(t, newRoutes("b"), b)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		ch := watchOne(t, ctx, g, getQuery("k"))
-		next(t, ch, time.Second)
-		synctest.Wait()
+		ch := settled(t, ctx, g)
 		b.mu.Lock()
 		b.fail = context.DeadlineExceeded
 		b.mu.Unlock()
