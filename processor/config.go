@@ -26,6 +26,11 @@ type Config struct {
 	Replication int16  // of internal topics; −1: the broker's default
 	StaticID    string // group.instance.id; "": a dynamic member
 
+	Standbys      int    // copies of each task beside the active one, default 1; −1: none
+	Rack          string // where this instance is: standbys are put elsewhere; "": anywhere
+	AcceptableLag int64  // changelog offsets that a copy may be behind and still take a task over, default 10,000
+	WarmUps       int    // tasks that one instance warms up at a time, default 2
+
 	SessionTimeout    time.Duration // default 10 s
 	HeartbeatInterval time.Duration // default 3 s
 
@@ -78,6 +83,9 @@ func (c *Config) fill() error {
 	setDefault(&c.MaxAhead, time.Hour)
 	setDefault(&c.MaxRows, 100_000)
 	setDefault(&c.MaxPoints, 10_000)
+	setDefault(&c.Standbys, 1)
+	setDefault(&c.AcceptableLag, 10_000)
+	setDefault(&c.WarmUps, 2)
 	if c.Replication == 0 {
 		c.Replication = -1
 	}

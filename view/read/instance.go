@@ -45,7 +45,11 @@ type Part struct {
 	Lag         int64 // source records not yet in the answer
 	AsOf        int64 // ms: when the copy last held everything known to be in its source; 0: never
 	Stream      int64 // ms: stream time; math.MinInt64: none yet
-	Err         *Error
+	// Reset: the demanded token was of another incarnation, so the state was
+	// rebuilt since and says nothing of what the token's holder has seen. The
+	// gateway sets it.
+	Reset bool
+	Err   *Error
 }
 
 // Instance answers requests for the partitions it holds, and never passes one

@@ -55,6 +55,26 @@ type Query struct {
 	Reverse bool   // Range: descending
 
 	Ranking string // Top: the name of the view's Ranking
+
+	// Demand is how fresh the answer must be; nil: as the gateway is configured.
+	// It stays with the gateway: an instance says what it has.
+	Demand *Demand
+}
+
+// Demand is the freshness that an operation asks for (the directive @read). It
+// is not changed by those who answer it.
+type Demand struct {
+	// MaxAge bounds how long ago each part's as-of may be, in milliseconds,
+	// whatever its role. 0: the gateway's default, which bounds copies that are
+	// not active.
+	MaxAge int64
+	// ActiveOnly forbids answers of other copies.
+	ActiveOnly bool
+	// AtLeast are the positions of a token: a part of the same incarnation must
+	// not be older. One of another incarnation is not waited for; its part says so.
+	AtLeast []Position
+	// Complete makes a missing partition an error.
+	Complete bool
 }
 
 // Time is a range of window starts and how to cut it. Times are milliseconds

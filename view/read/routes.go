@@ -7,7 +7,9 @@ type Routes struct {
 	Instances  map[string]Peer // by instance id
 	// Partitions is the broker's count for each subtopology.
 	Partitions map[string]int32
-	// Copies by subtopology, then partition: the active one first.
+	// Copies by subtopology, then partition: the active one first, then standbys,
+	// lingering copies and warm-ups. A partition whose owner is not known has no
+	// active copy.
 	Copies map[string][][]Copy
 }
 
@@ -16,6 +18,7 @@ type Peer struct {
 	ID   string
 	Addr string // host:port of its gRPC
 	HTTP string // host:port of its HTTP, for people
+	Rack string // where it is; "": nobody said
 }
 
 // Copy is one instance's copy of a partition.
