@@ -39,14 +39,15 @@ func benched(b testing.TB, keys, hours int) *life {
 	}
 	sub := loaded.Topology.Subtopologies[0]
 	w.layout = &layout{partitions: map[string]int32{sub.Name: 1}}
-	t := newTask(w, taskID{sub.Name, 0}, sub, 0)
-	t.ctx, t.cancel = context.WithCancelCause(context.Background())
+	t := newTask(context.Background(), w, taskID{sub.Name, 0}, sub)
+	t.order(read.Active, 0)
+	t.leading.Store(true)
 	w.tasks[t.id] = t
-	l := &life{task: t}
-	if err := l.openStore(); err != nil {
+	c, err := t.openCopy()
+	if err != nil {
 		b.Fatal(err)
 	}
-	l.positions = nil
+	l := &life{taskCopy: c, agg: newAggregator(sub, c.store, w.metrics)}
 	if err := l.fresh(broker.Committed{Offset: -1}, 0); err != nil {
 		b.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func (l *life) commit(ctx context.Context) error {
 	run := l.expire(l.agg.takeRun())
 	next := l.rec.clone()
 	next.Seq++
-	next.Wall = began.UnixMilli()
+	next.Wall, next.Owner = began.UnixMilli(), l.w.cfg.Instance
 	ends, err := l.transact(ctx, &next, l.batches(run, &next))
 	if err != nil {
 		return err
@@ -232,8 +232,6 @@ func (l *life) inputID() string {
 
 // publish makes a committed transaction visible.
 func (l *life) publish(run store.Run, rec *commitRecord, ends map[broker.TopicPartition]int64) {
-	edge := l.last.Stream != rec.Stream
-	l.last = *rec
 	l.rec.Seq, l.rec.Wall = rec.Seq, rec.Wall
 	l.progress = false
 	for i, tp := range l.changelog {
@@ -241,32 +239,10 @@ func (l *life) publish(run store.Run, rec *commitRecord, ends map[broker.TopicPa
 			l.positions[i].Next = end
 		}
 	}
+	l.caughtUp = time.Now().UnixMilli()
 	l.trimmed.Store(rec.Position)
-	l.rankings.follow(run)
-	l.store.Publish(run, l.published(), l.storeState())
+	l.show(run, rec)
 	for i := range l.sweeps {
 		l.sweeps[i].committed(l.store)
 	}
-	l.w.hub.changed(l.id, l.sub, run, &l.last, edge)
-}
-
-// republish shows the same rows with other rankings.
-func (l *life) republish() { l.store.Publish(nil, l.published(), l.storeState()) }
-
-// published is what a snapshot carries beside its rows; it does not change.
-type published struct {
-	rec  commitRecord
-	tops topTable
-}
-
-func (l *life) published() *published {
-	return &published{rec: l.last, tops: l.rankings.publish()}
-}
-
-func (l *life) storeState() store.State {
-	recs := make(map[string]*commitRecord, len(l.changelog))
-	for _, tp := range l.changelog {
-		recs[tp.Topic] = &l.last
-	}
-	return store.State{Record: encodeCommits(recs), Positions: l.positions, CaughtUp: time.Now().UnixMilli()}
 }

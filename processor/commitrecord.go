@@ -4,9 +4,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tinylib/msgp/msgp"
@@ -27,11 +29,12 @@ const noTime = math.MinInt64
 // rows stand for.
 type commitRecord struct {
 	Seq      uint64
-	Wall     int64 // ms
-	Stream   int64 // stream time; noTime: none yet
-	Position int64 // next offset of the task's input partition
-	CaughtUp int64 // ms: everything known to be in the source was in; 0: never
-	Lag      int64 // source records known and not yet in
+	Owner    string // instance that committed it; "": one of a release that did not say
+	Wall     int64  // ms
+	Stream   int64  // stream time; noTime: none yet
+	Position int64  // next offset of the task's input partition
+	CaughtUp int64  // ms: everything known to be in the source was in; 0: never
+	Lag      int64  // source records known and not yet in
 
 	// Upstream by source partition; nil for a source task.
 	Upstream []upstream
@@ -72,6 +75,16 @@ func (r *commitRecord) knows(store string) bool {
 	return false
 }
 
+// columnsMark is a short mark of a schema's columns, by which members tell
+// whether they would keep the same.
+func columnsMark(columns map[string]string) string {
+	h := fnv.New64a()
+	for _, name := range slices.Sorted(maps.Keys(columns)) {
+		fmt.Fprintf(h, "%s=%s\n", name, columns[name])
+	}
+	return strconv.FormatUint(h.Sum64(), 36)
+}
+
 // clone copies a record at work, so that it may be kept. Columns never change
 // in place.
 func (r *commitRecord) clone() commitRecord {
@@ -82,8 +95,9 @@ func (r *commitRecord) clone() commitRecord {
 
 func (r *commitRecord) encode() []byte {
 	b := []byte{commitVersion}
-	b = msgp.AppendMapHeader(b, 10)
+	b = msgp.AppendMapHeader(b, 11)
 	b = msgp.AppendUint64(msgp.AppendString(b, "seq"), r.Seq)
+	b = msgp.AppendString(msgp.AppendString(b, "owner"), r.Owner)
 	b = msgp.AppendInt64(msgp.AppendString(b, "wall"), r.Wall)
 	b = msgp.AppendInt64(msgp.AppendString(b, "stream"), r.Stream)
 	b = msgp.AppendInt64(msgp.AppendString(b, "position"), r.Position)
@@ -132,6 +146,8 @@ func (r *commitRecord) decodeField(name string, b []byte) (_ []byte, err error) 
 	switch name {
 	case "seq":
 		r.Seq, b, err = msgp.ReadUint64Bytes(b)
+	case "owner":
+		r.Owner, b, err = msgp.ReadStringBytes(b)
 	case "wall":
 		r.Wall, b, err = msgp.ReadInt64Bytes(b)
 	case "stream":

@@ -29,6 +29,7 @@ type Config struct {
 	Standbys      int    // copies of each task beside the active one, default 1; −1: none
 	Rack          string // where this instance is: standbys are put elsewhere; "": anywhere
 	AcceptableLag int64  // changelog offsets that a copy may be behind and still take a task over, default 10,000
+	ReadyLag      int64  // source records that a task may be behind for its instance to become ready, default 10,000
 	WarmUps       int    // tasks that one instance warms up at a time, default 2
 
 	SessionTimeout    time.Duration // default 10 s
@@ -85,6 +86,7 @@ func (c *Config) fill() error {
 	setDefault(&c.MaxPoints, 10_000)
 	setDefault(&c.Standbys, 1)
 	setDefault(&c.AcceptableLag, 10_000)
+	setDefault(&c.ReadyLag, 10_000)
 	setDefault(&c.WarmUps, 2)
 	if c.Replication == 0 {
 		c.Replication = -1

@@ -2,6 +2,7 @@ package processor
 
 import (
 	"bytes"
+	"math"
 	"slices"
 
 	"github.com/streamgauge/streamgauge/processor/store"
@@ -25,6 +26,12 @@ type sweep struct {
 	target int64  // of the sweep under way; done: none is
 	next   []byte // key to go on from; nil: from the first
 	last   bool   // the commit under way ends the sweep
+}
+
+// reset begins anew: of a sweep that was under way it is not known how much was
+// committed.
+func (s *sweep) reset() {
+	s.done, s.target, s.next, s.last = math.MinInt64, math.MinInt64, nil, false
 }
 
 // segmentSpan is the event time in a segment of a windowed store: two to four

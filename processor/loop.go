@@ -3,11 +3,9 @@ package processor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/streamgauge/streamgauge/processor/broker"
-	"github.com/streamgauge/streamgauge/processor/store"
 )
 
 // loop is the task at work: it takes chunks, commits at intervals or by size,
@@ -36,9 +34,11 @@ func (l *life) loop(ctx context.Context) error {
 				tick.Reset(interval)
 			}
 		case ask := <-l.asks:
-			ask(l)
+			ask(l.taskCopy)
 		case werr := <-l.writing:
-			err = l.written(werr)
+			if err = l.written(werr); err == nil && !l.failed && l.paused {
+				l.fetchOn()
+			}
 		}
 		if err != nil {
 			return err
@@ -108,56 +108,6 @@ func (l *life) tick(ctx context.Context) error {
 	l.save(time.Now())
 	if l.rankings.repair() {
 		l.republish()
-	}
-	return nil
-}
-
-// save begins a checkpoint in the background when one is due or the overlay is
-// over its share, if none is under way and the instance has a place for it.
-func (l *life) save(now time.Time) {
-	due := now.After(l.nextSave) || !l.failed && l.store.OverlayBytes() > l.w.overlayShare()
-	if l.writing != nil || !due {
-		return
-	}
-	select {
-	case l.w.checkpoints <- struct{}{}:
-	default:
-		return // two at once; the next tick tries again
-	}
-	l.nextSave = now.Add(l.w.cfg.CheckpointInterval)
-	if !l.store.Freeze() && !l.failed {
-		<-l.w.checkpoints
-		return // nothing new
-	}
-	l.writing = make(chan error, 1)
-	s, out, places := l.store, l.writing, l.w.checkpoints
-	go func() {
-		// A checkpoint is not cut short: close waits for it.
-		err := s.WriteFrozen(context.Background())
-		<-places
-		l.w.metrics.checkpointSeconds.Observe(time.Since(now).Seconds())
-		out <- err
-	}()
-}
-
-// written is the end of a checkpoint. One that failed leaves the frozen runs
-// readable; it is tried again after a while, and the overlay's cap stops
-// processing until then. A file that is full or damaged is opened anew.
-func (l *life) written(err error) error {
-	l.writing = nil
-	l.failed = err != nil
-	if err != nil {
-		l.w.metrics.checkpointFailures.Inc()
-		if errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrCorrupt) {
-			return fmt.Errorf("%w: %w", errReopen, err)
-		}
-		l.log.Error("checkpoint failed; its rows stay in memory", "err", err)
-		l.nextSave = time.Now().Add(l.w.cfg.CheckpointInterval / 10)
-		return nil
-	}
-	l.store.Installed()
-	if l.paused {
-		l.fetchOn()
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package processor
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/streamgauge/streamgauge/view/read"
 )
@@ -26,7 +27,32 @@ type memberData struct {
 	// Started tells two processes of one instance name apart: ns since the epoch.
 	// 0: of a release that did not say; it counts as the older.
 	Started int64 `json:"started,omitempty"`
+	// Rack is where it is; "": nobody said.
+	Rack string `json:"rack,omitempty"`
+	// Schemas mark what each of its subtopologies would keep.
+	Schemas map[string]string `json:"schemas,omitempty"`
+	// Copies that it has, open or in a file, by subtopology. A release that does
+	// not say has none.
+	Copies map[string][]heldCopy `json:"copies,omitempty"`
 }
+
+// heldCopy is a copy of a task as its instance tells of it.
+type heldCopy struct {
+	Partition int32  `json:"p"`
+	Position  int64  `json:"n"`           // changelog offsets that are in it, summed
+	Schema    string `json:"s,omitempty"` // mark of the columns that it was written with; "": it has no commit
+	Use       use    `json:"u,omitempty"`
+}
+
+// use is what an instance does with a copy.
+type use uint8
+
+const (
+	stored     use = iota // it is a file
+	following             // read on, as a standby or a warm-up, or before it is processed
+	processing            // as the owner
+	leaving               // as a former owner, which still answers
+)
 
 // routeData is what the leader tells every member: who holds what.
 type routeData struct {
@@ -34,9 +60,34 @@ type routeData struct {
 	Instances  []memberData        `json:"instances"`
 	Partitions map[string]int32    `json:"partitions"`
 	Active     map[string][]string `json:"active"` // instance by partition, by subtopology
+	// Others are the copies that are not the owner's, by partition, by
+	// subtopology: standbys first, then lingering copies, then warm-ups.
+	Others map[string][][]otherCopy `json:"others,omitempty"`
 	// Superseded are the members that get nothing, since a newer one has their
 	// name: the other's address by member id.
 	Superseded map[string]string `json:"superseded,omitempty"`
+}
+
+// otherCopy is a copy that is not the owner's.
+type otherCopy struct {
+	At   int       `json:"i"` // its instance's place in Instances
+	Role read.Role `json:"r"`
+}
+
+// rolesOf are the copies that an instance is to have beside those it owns.
+func (d *routeData) rolesOf(instance string) map[taskID]read.Role {
+	roles := make(map[taskID]read.Role)
+	at := slices.IndexFunc(d.Instances, func(m memberData) bool { return m.Instance == instance })
+	for sub, parts := range d.Others {
+		for p, others := range parts {
+			for _, o := range others {
+				if o.At == at {
+					roles[taskID{sub, int32(p)}] = o.Role
+				}
+			}
+		}
+	}
+	return roles
 }
 
 func decodeMember(b []byte) (*memberData, error) {
@@ -89,13 +140,22 @@ func (d *routeData) routes(generation int32) *read.Routes {
 		Copies:     make(map[string][][]read.Copy, len(d.Active)),
 	}
 	for _, m := range d.Instances {
-		r.Instances[m.Instance] = read.Peer{ID: m.Instance, Addr: m.Addr, HTTP: m.HTTP}
+		r.Instances[m.Instance] = read.Peer{ID: m.Instance, Addr: m.Addr, HTTP: m.HTTP, Rack: m.Rack}
 	}
 	for sub, owners := range d.Active {
 		copies := make([][]read.Copy, len(owners))
+		others := d.Others[sub]
 		for p, owner := range owners {
 			if owner != "" {
-				copies[p] = []read.Copy{{Instance: owner, Role: read.Active}}
+				copies[p] = append(copies[p], read.Copy{Instance: owner, Role: read.Active})
+			}
+			if p >= len(others) {
+				continue
+			}
+			for _, o := range others[p] {
+				if o.At >= 0 && o.At < len(d.Instances) {
+					copies[p] = append(copies[p], read.Copy{Instance: d.Instances[o.At].Instance, Role: o.Role})
+				}
 			}
 		}
 		r.Copies[sub] = copies

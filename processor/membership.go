@@ -30,10 +30,14 @@ func (w *Worker) memberConfig() broker.MemberConfig {
 func (w *Worker) subscription() broker.Subscription {
 	d := memberData{
 		Version: memberVersion, Instance: w.cfg.Instance, Addr: w.cfg.Addr, HTTP: w.cfg.HTTP,
-		Fingerprint: w.cfg.Topology.Fingerprint, Started: w.started,
+		Fingerprint: w.cfg.Topology.Fingerprint, Started: w.started, Rack: w.cfg.Rack,
+		Schemas: make(map[string]string), Copies: w.heldCopies(),
 	}
 	for _, s := range w.cfg.Topology.Subtopologies {
 		d.Subtopologies = append(d.Subtopologies, s.Name)
+		if len(s.Feeds) > 0 {
+			d.Schemas[s.Name] = columnsMark(columnsOf(s.Feeds))
+		}
 	}
 	owned := make(map[string][]int32)
 	m := w.membership()
@@ -81,19 +85,12 @@ func (w *Worker) balance(members []broker.GroupMember) (map[string]broker.Assign
 		}
 		candidates = append(candidates, d.candidate(id))
 		names[id] = d.Instance
-		peer := *d
-		peer.Subtopologies, peer.Tasks = nil, nil
+		peer := memberData{Version: d.Version, Instance: d.Instance, Addr: d.Addr, HTTP: d.HTTP, Fingerprint: d.Fingerprint, Rack: d.Rack}
 		route.Instances = append(route.Instances, peer)
 	}
-	for sub, n := range w.layout.partitions {
-		route.Active[sub] = make([]string, n)
-	}
-	tasks := plan(candidates, w.layout.partitions)
-	for member, ids := range tasks {
-		for _, id := range ids {
-			route.Active[id.Subtopology][id.Partition] = names[member]
-		}
-	}
+	p := plan(candidates, w.terms())
+	route.fill(p, names)
+	tasks := p.Active
 	data := encodeData(route)
 	result := make(map[string]broker.Assignment, len(members))
 	for _, m := range members {
@@ -107,6 +104,42 @@ func (w *Worker) balance(members []broker.GroupMember) (map[string]broker.Assign
 	return result, nil
 }
 
+// terms are what this instance, as the leader, plans by.
+func (w *Worker) terms() terms {
+	t := terms{
+		Partitions: w.layout.partitions, Stateful: make(map[string]bool),
+		Standbys: max(0, w.cfg.Standbys), AcceptableLag: w.cfg.AcceptableLag, WarmUps: w.cfg.WarmUps,
+	}
+	for sub := range w.layout.partitions {
+		t.Stateful[sub] = w.feeds(sub)
+	}
+	return t
+}
+
+// fill writes a plan into the routes; names are the instances by member.
+func (d *routeData) fill(p *assignment, names map[string]string) {
+	d.Others = make(map[string][][]otherCopy)
+	for sub, n := range d.Partitions {
+		d.Active[sub] = make([]string, n)
+		d.Others[sub] = make([][]otherCopy, n)
+	}
+	for member, ids := range p.Active {
+		for _, id := range ids {
+			d.Active[id.Subtopology][id.Partition] = names[member]
+		}
+	}
+	places := make(map[string]int)
+	for i := range d.Instances {
+		places[d.Instances[i].Instance] = i
+	}
+	for id, others := range p.Others {
+		for _, o := range others {
+			at := &d.Others[id.Subtopology][id.Partition]
+			*at = append(*at, otherCopy{places[names[o.Member]], o.Role})
+		}
+	}
+}
+
 // assigned takes a new assignment into force; manage does what it asks for.
 func (w *Worker) assigned(a broker.Assignment, memberID string, generation int32) {
 	m := &membership{memberID: memberID, generation: generation, tasks: make(map[taskID]bool), over: make(chan struct{})}
@@ -117,6 +150,7 @@ func (w *Worker) assigned(a broker.Assignment, memberID string, generation int32
 	} else if m.tasks, err = w.tasksOf(a.Partitions); err != nil {
 		w.log.Error("assignment not understood", "reason", err)
 	}
+	m.others = m.routes.rolesOf(w.cfg.Instance)
 	if other, gone := m.routes.Superseded[memberID]; gone {
 		w.refused(&RefusedError{
 			Reason:  fmt.Sprintf("two instances are named %s (at %s and %s)", w.cfg.Instance, w.cfg.Addr, other),

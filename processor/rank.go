@@ -138,10 +138,10 @@ func (r *rankings) publish() topTable {
 }
 
 // ask has the loop of the life that serves run a message, and waits for it.
-func (t *task) ask(ctx context.Context, s *serving, message func(*life)) error {
+func (t *task) ask(ctx context.Context, s *serving, message func(*taskCopy)) error {
 	ran := make(chan struct{})
 	select {
-	case t.asks <- func(l *life) { message(l); close(ran) }:
+	case t.asks <- func(c *taskCopy) { message(c); close(ran) }:
 	case <-s.over:
 		return errMoved
 	case <-ctx.Done():

@@ -100,7 +100,7 @@ func (w *Worker) find(ctx context.Context, req *read.Request, a *read.Answer) er
 			return err
 		}
 	}
-	w.describe(src, &a.Part)
+	w.describe(t, src, &a.Part)
 	return w.query(ctx, src, req, a)
 }
 
@@ -127,7 +127,11 @@ func (t *task) acquire(v *view.View, at int) (source, error) {
 	if snap == nil {
 		return source{}, &read.Error{Code: read.NotOwner}
 	}
-	pub, _ := snap.Commit().(*published)
+	pub, ok := snap.Commit().(*published)
+	if !ok { // a restore has begun just now: what is in the store may be torn
+		snap.Release()
+		return source{}, t.cond.unready()
+	}
 	return source{from: s, view: v, snap: snap, pub: pub, at: at}, nil
 }
 
@@ -145,9 +149,9 @@ func (t *task) ranked(ctx context.Context, src source, req *read.Request) (sourc
 	if s == nil {
 		return src, t.cond.unready()
 	}
-	err := t.ask(ctx, s, func(l *life) {
-		l.rankings.want(id)
-		l.republish()
+	err := t.ask(ctx, s, func(c *taskCopy) {
+		c.rankings.want(id)
+		c.republish()
 	})
 	if err != nil {
 		return src, err
@@ -162,14 +166,19 @@ func (t *task) ranked(ctx context.Context, src source, req *read.Request) (sourc
 
 // describe says where an answer comes from. An instance that has not heard from
 // the group for a session timeout may have been replaced: it answers as a
-// standby.
-func (w *Worker) describe(src source, p *read.Part) {
-	p.Role = read.Active
-	if !w.live() {
+// standby. What a copy that is not the owner's lags behind is counted against the
+// source, as far as this instance knows its end.
+func (w *Worker) describe(t *task, src source, p *read.Part) {
+	p.Role = t.shownRole()
+	if p.Role == read.Active && !w.live() {
 		p.Role = read.Standby
 	}
+	rec := &src.pub.rec
 	p.Incarnation = src.from.incarnations[src.at]
-	p.Seq, p.Lag, p.AsOf, p.Stream = src.pub.rec.Seq, src.pub.rec.Lag, src.pub.rec.CaughtUp, src.pub.rec.Stream
+	p.Seq, p.Lag, p.AsOf, p.Stream = rec.Seq, rec.Lag, rec.CaughtUp, rec.Stream
+	if p.Role != read.Active {
+		p.Lag = w.ends.lag(t.sub, t.id, rec)
+	}
 }
 
 // query answers a request from a snapshot.

@@ -2,13 +2,10 @@ package processor
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/streamgauge/streamgauge/processor/broker"
-	"github.com/streamgauge/streamgauge/processor/store"
 	"github.com/streamgauge/streamgauge/view"
 	"github.com/streamgauge/streamgauge/view/schema"
 )
@@ -17,8 +14,9 @@ import (
 // fenced, the offsets read, the state restored, in this order.
 func (l *life) start(ctx context.Context) error {
 	if l.stateful() {
-		if err := l.openStore(); err != nil {
-			return err
+		l.agg = newAggregator(l.sub, l.store, l.w.metrics)
+		for i := range l.sweeps {
+			l.sweeps[i].reset()
 		}
 		l.txn = l.w.cfg.Client.NewTransaction(l.w.cfg.App+"-"+l.id.String(), transactionTimeout)
 		if err := l.fence(ctx); err != nil {
@@ -95,52 +93,6 @@ func (l *life) newForwarder() *forwarder {
 		f.targets = append(f.targets, t)
 	}
 	return f
-}
-
-// openStore opens the task's file. One that cannot be trusted is discarded: the
-// changelogs have everything.
-func (l *life) openStore() error {
-	options := store.Options{Path: l.path(), MmapSize: l.w.cfg.MmapSize, Logger: l.log}
-	for _, f := range l.sub.Feeds {
-		spec := store.Spec{Name: f.View.Store}
-		if w := f.View.Window; w != nil {
-			spec.Segment = segmentSpan(w)
-			l.sweeps = append(l.sweeps, sweep{store: len(options.Stores), window: w, done: math.MinInt64, target: math.MinInt64})
-		}
-		options.Stores = append(options.Stores, spec)
-		l.changelog = append(l.changelog, broker.TopicPartition{Topic: schema.Changelog(l.w.cfg.App, f.View.Store), Partition: l.id.Partition})
-	}
-	s, err := store.Open(options)
-	if errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrVersion) || errors.Is(err, store.ErrSpec) {
-		l.log.Error("store file discarded; it is rebuilt from the changelogs", "path", options.Path, "reason", err)
-		l.w.metrics.discarded.Inc()
-		if err = store.Discard(options.Path); err == nil {
-			s, err = store.Open(options)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	l.store = s
-	l.agg = newAggregator(l.sub, s, l.w.metrics)
-	l.rankings = newRankings(l.sub, s)
-	l.nextSave = time.Now().Add(l.w.cfg.CheckpointInterval)
-	return nil
-}
-
-// discardStore replaces a file that its changelogs contradict by an empty one.
-func (l *life) discardStore(reason string) error {
-	l.log.Error("store file discarded; it is rebuilt from the changelogs", "path", l.path(), "reason", reason)
-	l.w.metrics.discarded.Inc()
-	if err := l.store.Close(); err != nil {
-		return err
-	}
-	l.store = nil
-	if err := store.Discard(l.path()); err != nil {
-		return err
-	}
-	l.changelog, l.sweeps = nil, nil
-	return l.openStore()
 }
 
 // columnsOf are the fingerprints of what the stores of a task hold.

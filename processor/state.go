@@ -11,23 +11,29 @@ import (
 
 // State is where a task is in its life.
 //
-//	           ┌───────────────◄──────────────┐ reopen after a fault
-//	           ▼                              │
-//	Created ► Starting ► Restoring ► Running ◄┴► InDoubt
-//	           │   │         │         │  ▲        │
-//	           │   │         │         ▼  │        │
-//	           │   │         │       Waiting ──────┤ the generation changed
-//	           │   ▼         ▼         ▼           ▼
-//	           │ Failed ◄────┴─────────┴───────────┘ refused: needs a person
-//	           ▼   ▼
-//	          Closing ► Closed          (from any state)
+//	            ┌──────────────◄──────────────────────┐ another role; a fault
+//	            ▼                                     │
+//	Created ► Starting ► Restoring ──► Following ─────┤ a standby, warm-up or
+//	            │  │        │  ▲           │          │ lingering copy
+//	            │  │        │  └───────────┘ compaction has overtaken it
+//	            │  │        ▼                         │
+//	            │  └────► Running ◄──► InDoubt ───────┤ the owner
+//	            │         ▲  │            │           │
+//	            │         │  ▼            ▼           │
+//	            │       Waiting ◄─────────┘ ──────────┤ the generation changed
+//	            ▼                                     │
+//	          Failed ◄─── (from any that works) ──────┘ refused: needs a person,
+//	            │                                       or another role
+//	            ▼
+//	          Closing ► Closed  (from any state)
 type State uint8
 
 // The states of a task.
 const (
 	Created   State = iota // not begun
-	Starting               // fencing the former owner, reading offsets
+	Starting               // opening the file, fencing the former owner, reading offsets
 	Restoring              // reading the changelogs up to their end
+	Following              // reading them on, answering as a copy that is not the owner's
 	Running                // processing, answering
 	Waiting                // holding a batch until the group has settled
 	InDoubt                // finding out whether a transaction was committed
@@ -36,19 +42,20 @@ const (
 	Closed
 )
 
-var stateNames = [...]string{"created", "starting", "restoring", "running", "waiting", "in-doubt", "failed", "closing", "closed"}
+var stateNames = [...]string{"created", "starting", "restoring", "following", "running", "waiting", "in-doubt", "failed", "closing", "closed"}
 
 func (s State) String() string { return stateNames[s] }
 
 // transitions are the ones allowed; Closing is allowed from any but Closed.
 var transitions = map[State][]State{
 	Created:   {Starting},
-	Starting:  {Restoring, Running, Failed, Starting},
-	Restoring: {Running, Failed, Starting},
+	Starting:  {Restoring, Following, Running, Failed, Starting},
+	Restoring: {Following, Running, Failed, Starting},
+	Following: {Restoring, Failed, Starting},
 	Running:   {Waiting, InDoubt, Failed, Starting},
 	Waiting:   {Running, InDoubt, Failed, Starting},
 	InDoubt:   {Running, Waiting, Failed, Starting},
-	Failed:    {},
+	Failed:    {Starting},
 	Closing:   {Closed},
 }
 
@@ -57,7 +64,8 @@ type condition struct {
 	mu       sync.Mutex
 	state    State
 	since    time.Time
-	err      error // Failed: why; Starting: the fault that led there, if any
+	err      error  // Failed: why; Starting: the fault that led there, if any
+	note     string // what is wrong while it works on, such as a full disk
 	progress read.Progress
 }
 
@@ -82,6 +90,13 @@ func (c *condition) get() (State, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.state, c.err
+}
+
+// trouble notes what is wrong while the task works on; "": nothing any more.
+func (c *condition) trouble(note string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.note = note
 }
 
 // advance notes how far a restore is; start is when it began.

@@ -32,7 +32,10 @@ type TaskStatus struct {
 	Stream   *int64         `json:"streamTime"`         // ms; null: none yet
 	HeldBy   *int32         `json:"heldBy,omitempty"`   // the source partition that keeps stream time back
 	Progress *read.Progress `json:"progress,omitempty"` // of a restore
+	Overlay  int64          `json:"overlayBytes"`       // rows that are not in the file yet
+	Note     string         `json:"note,omitempty"`     // what is wrong while it works on
 
+	owned   bool  // by this instance
 	unheard int32 // the first source partition that is not heard of yet; −1: all are
 }
 
@@ -46,7 +49,10 @@ type TableStatus struct {
 
 // Status describes the instance now. It is ready when it has joined the group,
 // its own tasks run and have heard of every source partition, so that their lag
-// is known, its tables are whole, and a route is known for every partition.
+// is known, its tables are whole, and a route is known for every partition; and,
+// after a start, not before it has caught up once: its own tasks with their
+// source, its standbys with their owners. Who waits for it, as a rolling restart
+// does, can then take the next instance down.
 func (w *Worker) Status() Status {
 	m := w.membership()
 	s := Status{Instance: w.cfg.Instance, Generation: m.generation, Live: w.live(), Tasks: []TaskStatus{}, Tables: []TableStatus{}}
@@ -75,7 +81,12 @@ func (w *Worker) unready(s *Status, m *membership) string {
 	case !s.Live:
 		return "the group has not been heard of for a session timeout"
 	}
+	owned := 0
 	for _, t := range s.Tasks {
+		if !t.owned {
+			continue
+		}
+		owned++
 		if t.State != Running.String() && t.State != Waiting.String() && t.State != InDoubt.String() {
 			return strings.TrimSuffix("task "+t.Task+" is "+t.State+": "+t.Error, ": ")
 		}
@@ -85,7 +96,7 @@ func (w *Worker) unready(s *Status, m *membership) string {
 			return fmt.Sprintf("task %s has not heard of source partition %d yet", t.Task, t.unheard)
 		}
 	}
-	if len(s.Tasks) < len(m.tasks) {
+	if owned < len(m.tasks) {
 		return "tasks are still to be opened"
 	}
 	for _, t := range s.Tables {
@@ -98,24 +109,42 @@ func (w *Worker) unready(s *Status, m *membership) string {
 			return "no instance holds every partition of " + sub
 		}
 	}
+	return w.behind(s)
+}
+
+// behind says what has not caught up since the start; "" from then on.
+func (w *Worker) behind(s *Status) string {
+	if w.caughtUp.Load() {
+		return ""
+	}
+	for _, t := range s.Tasks {
+		switch {
+		case t.owned && t.Lag > w.cfg.ReadyLag:
+			return fmt.Sprintf("task %s is %d records behind its source", t.Task, t.Lag)
+		case !t.owned && t.Role == read.Standby.String() && t.State != Following.String():
+			return "standby " + t.Task + " is " + t.State
+		}
+	}
+	w.caughtUp.Store(true)
 	return ""
 }
 
 func (t *task) status(live bool) TaskStatus {
 	state, err := t.cond.get()
-	s := TaskStatus{Task: t.id.String(), State: state.String(), Stores: storesOf(t.sub), Role: read.Active.String(), unheard: -1}
-	if !live {
+	s := TaskStatus{Task: t.id.String(), State: state.String(), Stores: storesOf(t.sub), Role: t.role().String(), owned: t.role() == read.Active, unheard: -1}
+	if s.owned && !live {
 		s.Role = read.Standby.String()
 	}
 	if err != nil {
 		s.Error = err.Error()
 	}
+	t.cond.mu.Lock()
+	s.Note = t.cond.note
 	if state == Restoring {
-		t.cond.mu.Lock()
 		p := t.cond.progress
-		t.cond.mu.Unlock()
 		s.Progress = &p
 	}
+	t.cond.mu.Unlock()
 	if f := t.forward.Load(); f != nil && len(t.sub.Feeds) == 0 {
 		landed, _, _ := f.flights.state()
 		s.Lag, s.AsOf = max(0, landed.End-landed.Next), landed.CaughtUp
@@ -131,7 +160,11 @@ func (t *task) status(live bool) TaskStatus {
 		rec := snap.Commit().(*published).rec
 		snap.Release()
 		s.unheard = unheard(rec.Upstream)
+		s.Overlay = serving.store.OverlayBytes()
 		s.Seq, s.Lag, s.AsOf = rec.Seq, rec.Lag, rec.CaughtUp
+		if !t.leading.Load() {
+			s.Lag = t.w.ends.lag(t.sub, t.id, &rec)
+		}
 		if rec.Stream != noTime {
 			s.Stream = &rec.Stream
 		}

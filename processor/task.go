@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +24,8 @@ var (
 	// errReopen: what is in memory may differ from what is committed; the task
 	// starts over from its changelogs.
 	errReopen = errors.New("reopening from the changelogs")
+	// errFile: the file must be closed and opened anew.
+	errFile = errors.New("reopening the store file")
 )
 
 // task is a subtopology and a partition on this instance. Its loop (loop.go)
@@ -32,20 +35,83 @@ type task struct {
 	w     *Worker
 	id    taskID
 	sub   *schema.Subtopology
-	era   int // of the assignments that it is open under
 	input broker.TopicPartition
 	log   *slog.Logger
 
-	ctx    context.Context // ends with why as its cause; nil until it is opened
+	ctx    context.Context // ends with why as its cause
 	cancel context.CancelCauseFunc
+	eased  chan struct{} // closed when the instance may leave the group
 	done   chan struct{} // closed when run has returned
 	cond   condition
 
+	mu    sync.Mutex // guards phase
+	phase *phase
+
 	serving atomic.Pointer[serving]   // nil: reads are not answered
+	leading atomic.Bool               // it is the owner's, and runs
+	held    atomic.Pointer[heldCopy]  // how far the copy is; nil: it is not open
 	forward atomic.Pointer[forwarder] // nil: nothing is forwarded now
 	inbox   chan *broker.Chunk        // of one: a partition has one chunk under way
-	asks    chan func(*life)          // messages that the loop runs
+	asks    chan func(*taskCopy)      // messages that the loop runs
 	trimmed atomic.Int64              // input position that is committed, for trimming
+}
+
+// phase is the time in which a task has one role: as the owner in one era of the
+// assignments, or as any other copy.
+type phase struct {
+	ctx  context.Context
+	end  context.CancelCauseFunc
+	era  int // of the owner's
+	role atomic.Int32
+}
+
+func (p *phase) active() bool { return p.is() == read.Active }
+
+func (p *phase) is() read.Role { return read.Role(p.role.Load()) }
+
+// order gives the task a role. The owner's phase ends with its era: another may
+// have owned the task meanwhile. Other roles differ in what is told of them, not
+// in what is done.
+func (t *task) order(role read.Role, era int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p := t.phase; p != nil {
+		if role != read.Active && !p.active() {
+			p.role.Store(int32(role))
+			return
+		}
+		if role == read.Active && p.active() && p.era == era {
+			return
+		}
+	}
+	p := &phase{era: era}
+	p.role.Store(int32(role))
+	p.ctx, p.end = context.WithCancelCause(t.ctx)
+	if t.phase != nil {
+		t.phase.end(errMoved)
+	}
+	t.phase = p
+}
+
+func (t *task) current() *phase {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.phase
+}
+
+// role is what the assignment wants of the task.
+func (t *task) role() read.Role { return t.current().is() }
+
+// shownRole is what the copy is to those who read it: an owner that does not run
+// yet answers as a standby.
+func (t *task) shownRole() read.Role {
+	if t.leading.Load() {
+		return read.Active
+	}
+	if r := t.role(); r != read.Active {
+		return r
+	}
+	return read.Standby
 }
 
 // serving is what reads of a running task need.
@@ -55,15 +121,17 @@ type serving struct {
 	over         chan struct{} // closed when the life that serves has ended; nil for a table
 }
 
-func newTask(w *Worker, id taskID, sub *schema.Subtopology, era int) *task {
+func newTask(ctx context.Context, w *Worker, id taskID, sub *schema.Subtopology) *task {
 	t := &task{
-		w: w, id: id, sub: sub, era: era,
+		w: w, id: id, sub: sub,
 		input: broker.TopicPartition{Topic: sub.TopicOf(w.cfg.App), Partition: id.Partition},
 		log:   w.log.With("task", id.String()),
+		eased: make(chan struct{}),
 		done:  make(chan struct{}),
 		inbox: make(chan *broker.Chunk, 1),
-		asks:  make(chan func(*life), 16),
+		asks:  make(chan func(*taskCopy), 16),
 	}
+	t.ctx, t.cancel = context.WithCancelCause(ctx)
 	t.trimmed.Store(-1)
 	return t
 }
@@ -74,20 +142,23 @@ func (t *task) path() string {
 	return filepath.Join(t.w.cfg.StateDir, t.w.cfg.App, t.id.String(), "state.db")
 }
 
-// run lives the task's lives until ctx ends or it is refused. before is closed
-// when a former life of the same task on this instance has released its file.
-func (t *task) run(ctx context.Context, before <-chan struct{}) {
+// run lives the task's lives until its context ends. before is closed when a
+// former life of the same task on this instance has released its file.
+func (t *task) run(before <-chan struct{}) {
 	defer close(t.done)
+	ease := sync.OnceFunc(func() { close(t.eased) })
+	defer ease()
 	if before != nil {
 		<-before
 	}
 	wait := newBackoff()
 	var fault error
-	for ctx.Err() == nil {
+	for t.ctx.Err() == nil {
 		t.cond.set(Starting, fault)
+		p := t.current()
 		began := time.Now()
-		fault = t.live(ctx)
-		if ctx.Err() != nil {
+		fault = t.live(ease)
+		if t.ctx.Err() != nil {
 			break
 		}
 		var refused *RefusedError
@@ -95,39 +166,116 @@ func (t *task) run(ctx context.Context, before <-chan struct{}) {
 			t.cond.set(Failed, refused)
 			t.log.Error("task stopped", "reason", fault)
 			t.w.refused(refused)
-			<-ctx.Done()
-			break
+			<-p.ctx.Done() // another role may do
+			fault = nil
+			continue
 		}
 		if time.Since(began) > time.Minute {
 			wait = newBackoff()
 		}
-		t.log.Warn("task starts over", "reason", fault)
+		t.log.Warn("task opens its file anew", "reason", fault)
 		t.w.metrics.restarts.Inc()
-		wait.sleep(ctx)
+		wait.sleep(t.ctx)
 	}
 	t.cond.set(Closing, nil)
 	t.cond.set(Closed, nil)
 }
 
-// life is one life of a task: from fencing the former owner to closing the
-// store. All of it belongs to the loop.
+// live opens the copy and goes through the phases of the task with it, until its
+// context ends, it is refused, or the file must be opened anew. ease is called
+// when nothing more will be committed.
+func (t *task) live(ease func()) error {
+	c, err := t.openCopy()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if t.ctx.Err() != nil {
+			ease()
+		}
+		if cerr := c.close(t.ctx); cerr != nil {
+			t.log.Warn("store not closed in order", "err", cerr)
+		}
+		t.w.keep(t.id, t.held.Swap(nil))
+	}()
+	wait := newBackoff()
+	for {
+		p := t.current()
+		began := time.Now()
+		if p.active() {
+			err = t.lead(p.ctx, c)
+		} else {
+			err = c.follow(p.ctx)
+		}
+		var refused *RefusedError
+		switch {
+		case t.ctx.Err() != nil:
+			return t.ctx.Err()
+		case p.ctx.Err() != nil:
+			t.cond.set(Starting, nil)
+			continue // another role, or another era
+		case errors.As(err, &refused), errors.Is(err, errFile), t.stateful() && c.store == nil:
+			return err
+		}
+		if !errors.Is(err, errMoved) { // the next order says where it went
+			t.log.Warn("task starts over", "reason", err)
+			t.w.metrics.restarts.Inc()
+		}
+		t.cond.set(Starting, err)
+		if time.Since(began) > time.Minute {
+			wait = newBackoff()
+		}
+		wait.sleep(p.ctx)
+	}
+}
+
+// lead processes the task's input as its owner. It always ends with an error.
+func (t *task) lead(ctx context.Context, c *taskCopy) error {
+	l := &life{taskCopy: c, event: noTime, nonce: rand.Text()[:12]}
+	l.rec.Stream = noTime
+	defer func() {
+		t.forward.Store(nil)
+		if t.leading.Swap(false) {
+			t.w.hub.touched(storesOf(t.sub), t.id.Partition, read.Moved)
+		}
+	}()
+	if err := l.start(ctx); err != nil {
+		return err
+	}
+	t.w.fetcher.Add(t.input, l.position, t.deliver)
+	defer t.undeliver()
+	t.cond.set(Running, nil)
+	t.leading.Store(true)
+	t.log.Info("task runs", "position", l.position, "seq", l.rec.Seq)
+	return l.loop(ctx)
+}
+
+// deliver is called by the fetcher, with one chunk under way at most.
+func (t *task) deliver(c *broker.Chunk) { t.inbox <- c }
+
+// undeliver ends the fetching of the input.
+func (t *task) undeliver() {
+	t.w.fetcher.Remove(t.input)
+	select {
+	case c := <-t.inbox:
+		c.Release()
+	default:
+	}
+}
+
+// life is the time of a task as the owner's: from fencing the former owner to the
+// end of its loop. All of it belongs to the loop.
 type life struct {
-	*task
-	store     *store.Store // nil: a source task without views
-	txn       *broker.Transaction
-	agg       *aggregator
-	rankings  *rankings
-	sweeps    []sweep
-	changelog []broker.TopicPartition // of each store
-	positions []store.Position        // of each changelog
-	fwd       *forwarder
-	in        input
-	letters   letters // bad records of this commit, or, without a store, of this chunk
+	*taskCopy
+	txn     *broker.Transaction
+	agg     *aggregator
+	fwd     *forwarder
+	in      input
+	letters letters // bad records of this commit, or, without a store, of this chunk
 
 	nonce    string       // of this life, in its transactions' stamps
 	stamped  string       // the stamp that the group's offset has, as last known
 	rec      commitRecord // at work: as the next commit will have it, but for the seq
-	last     commitRecord // as last committed; not changed in place
 	event    int64        // greatest event time seen
 	latest   int64        // ms: no event time may be later; of the chunk at hand
 	lastNew  int64        // ms: when records last came
@@ -136,11 +284,8 @@ type life struct {
 	position int64        // next offset of the input
 	end      int64        // of a source's input, when the life began
 
-	writing  chan error // of one: a checkpoint under way reports here; nil: none
-	nextSave time.Time
-	failed   bool  // the last checkpoint; its runs are still frozen
-	paused   bool  // not fetching: the overlay is full
-	held     int64 // the offset that is committed, where there is no store
+	paused bool  // not fetching: the overlay is full
+	held   int64 // the offset that is committed, where there is no store
 }
 
 // input turns the records of a chunk into changes; one for sources, one for
@@ -149,55 +294,6 @@ type input interface {
 	record(ctx context.Context, r *broker.Record) error
 	// chunk is told when all records of one have been taken.
 	chunk(ctx context.Context, c *broker.Chunk) error
-}
-
-// live is one life. It always ends with an error: ctx's when the task is to
-// close, a RefusedError to stop for good, any other to start over.
-func (t *task) live(ctx context.Context) (err error) {
-	l := &life{task: t, event: noTime, nonce: rand.Text()[:12]}
-	l.rec.Stream = noTime
-	defer func() {
-		if s := t.serving.Swap(nil); s != nil {
-			close(s.over)
-		}
-		t.forward.Store(nil)
-		t.w.hub.touched(storesOf(t.sub), t.id.Partition, read.Moved)
-		if cerr := l.close(ctx); cerr != nil {
-			t.log.Warn("store not closed in order", "err", cerr)
-		}
-	}()
-	if err := l.start(ctx); err != nil {
-		return err
-	}
-	t.w.fetcher.Add(t.input, l.position, t.deliver)
-	defer t.w.fetcher.Remove(t.input)
-	t.cond.set(Running, nil)
-	t.log.Info("task runs", "position", l.position, "seq", l.rec.Seq)
-	return l.loop(ctx)
-}
-
-// deliver is called by the fetcher, with one chunk under way at most.
-func (t *task) deliver(c *broker.Chunk) { t.inbox <- c }
-
-// close releases what a life holds; the committed runs are written.
-func (l *life) close(ctx context.Context) error {
-	select {
-	case c := <-l.inbox:
-		c.Release()
-	default:
-	}
-	if l.store == nil {
-		return nil
-	}
-	if l.writing != nil {
-		if err := <-l.writing; err == nil {
-			l.store.Installed()
-		}
-	}
-	save, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	err := l.store.Checkpoint(save)
-	return errors.Join(err, l.store.Close())
 }
 
 // backoff waits longer each time, up to five seconds.

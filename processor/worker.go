@@ -48,11 +48,15 @@ type Worker struct {
 	plans         chan *membership   // of one: the newest assignment not applied
 	fatal         chan error         // of one: ends Run
 	news          chan struct{}      // of one: marks are due before their time
+	warm          chan struct{}      // of one: a warm-up has caught up
+	ends          sourceEnds
 
-	group atomic.Pointer[membership]
+	group    atomic.Pointer[membership]
+	caughtUp atomic.Bool // once since the start: the instance may be waited for
 
 	mu     sync.Mutex // guards the following
 	tasks  map[taskID]*task
+	kept   map[taskID]heldCopy // in files of tasks that are not open
 	routes *read.Routes
 	newer  chan struct{} // closed when routes change
 }
@@ -61,8 +65,9 @@ type Worker struct {
 type membership struct {
 	memberID   string
 	generation int32
-	era        int // assignments of one era follow each other without a gap
-	tasks      map[taskID]bool
+	era        int                  // assignments of one era follow each other without a gap
+	tasks      map[taskID]bool      // that it owns
+	others     map[taskID]read.Role // copies that it is to have beside them
 	routes     *routeData
 	over       chan struct{} // closed when another takes its place
 }
@@ -77,10 +82,10 @@ func New(cfg Config) (*Worker, error) {
 		metrics: newMetrics(cfg.Registerer), zones: &zoneCache{}, hub: newHub(),
 		views: make(map[string]*view.View), readers: make(map[*view.View]*sync.Pool), globals: make(map[string]*global),
 		checkpoints: make(chan struct{}, 2), scans: make(chan struct{}, runtime.GOMAXPROCS(0)), plans: make(chan *membership, 1), fatal: make(chan error, 1),
-		news:  make(chan struct{}, 1),
-		tasks: make(map[taskID]*task), newer: make(chan struct{}), routes: &read.Routes{},
+		news: make(chan struct{}, 1), warm: make(chan struct{}, 1),
+		tasks: make(map[taskID]*task), kept: make(map[taskID]heldCopy), newer: make(chan struct{}), routes: &read.Routes{},
 	}
-	w.group.Store(&membership{generation: -1, over: make(chan struct{})})
+	w.group.Store(&membership{generation: -1, routes: &routeData{}, over: make(chan struct{})})
 	for _, v := range cfg.Topology.Views {
 		w.views[v.Store] = v
 		w.readers[v] = &sync.Pool{New: func() any { return newRowReader(v) }}
@@ -109,30 +114,36 @@ func (w *Worker) Run(ctx context.Context) error {
 		}
 		return err
 	}
+	if err := w.findCopies(); err != nil {
+		return err
+	}
 	// What tasks need outlives them: they commit and release first.
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+	group, leave := context.WithCancel(inner)
+	defer leave()
 	g, inner := errgroup.WithContext(inner)
-	run := func(name string, f func(context.Context) error) {
+	run := func(ctx context.Context, name string, f func(context.Context) error) {
 		g.Go(func() error {
-			if err := f(inner); err != nil && inner.Err() == nil {
+			if err := f(ctx); err != nil && ctx.Err() == nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 			return nil
 		})
 	}
-	run("fetch", w.fetcher.Run)
-	run("restore", w.restores.Run)
-	run("produce", w.producer.Run)
-	run("marks", w.sendMarks)
-	run("trim", w.trim)
+	run(inner, "fetch", w.fetcher.Run)
+	run(inner, "restore", w.restores.Run)
+	run(inner, "produce", w.producer.Run)
+	run(inner, "marks", w.sendMarks)
+	run(inner, "trim", w.trim)
+	run(inner, "ends", w.watchEnds)
 	for _, gl := range w.globals {
-		run("table "+gl.table.View.Store, gl.run)
+		run(inner, "table "+gl.table.View.Store, gl.run)
 	}
-	run("group", w.member.Run)
+	run(group, "group", w.member.Run)
 	g.Go(func() error {
 		defer stop()
-		return w.manage(ctx, inner)
+		return w.manage(ctx, inner, leave)
 	})
 	return g.Wait()
 }
@@ -190,10 +201,15 @@ func lockFolder(dir string) (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// manage applies assignments until ctx ends or inner does, then closes all
-// tasks.
-func (w *Worker) manage(ctx, inner context.Context) error {
+// rejoinEvery is the least time between rebalances that this instance asks for.
+const rejoinEvery = 2 * time.Second
+
+// manage applies assignments until ctx ends or inner does. Then it has every task
+// commit, leaves the group, so that others take over while the files are written,
+// and waits for these.
+func (w *Worker) manage(ctx, inner context.Context, leave func()) error {
 	var result error
+	var applied time.Time
 loop:
 	for {
 		select {
@@ -205,15 +221,45 @@ loop:
 			break loop
 		case m := <-w.plans:
 			w.apply(inner, m)
+			applied = time.Now()
+		case <-w.warm:
+			if time.Since(applied) >= rejoinEvery && w.allWarm(time.Since(applied)) {
+				applied = time.Now()
+				w.log.Info("warm-ups have caught up; asking the group for their tasks")
+				w.member.Rejoin()
+			}
 		}
 	}
 	for _, t := range w.allTasks() {
 		t.cancel(errShutdown)
 	}
 	for _, t := range w.allTasks() {
+		<-t.eased
+	}
+	leave()
+	for _, t := range w.allTasks() {
 		<-t.done
 	}
 	return result
+}
+
+// warmed tells that a warm-up here has caught up.
+func (w *Worker) warmed() {
+	select {
+	case w.warm <- struct{}{}:
+	default:
+	}
+}
+
+// allWarm says whether the group should be asked now for what has warmed up here:
+// when nothing else is about to, or after a while.
+func (w *Worker) allWarm(since time.Duration) bool {
+	for _, t := range w.allTasks() {
+		if state, _ := t.cond.get(); t.role() == read.WarmUp && state != Following && since < 10*rejoinEvery {
+			return false
+		}
+	}
+	return true
 }
 
 // refused is called when a task, or the whole instance, must not go on.
@@ -227,10 +273,9 @@ func (w *Worker) refused(r *RefusedError) {
 	}
 }
 
-// apply closes the tasks that are gone and opens the new ones; a task that
-// comes back waits until its former life here has released its file. One that
-// stays is opened anew if, for what is known here, another may have owned it
-// meanwhile.
+// apply gives the tasks their roles. One that is the owner's no more lingers, if
+// the routes still name it, and is closed otherwise; one that comes back waits
+// until its former life here has released its file.
 func (w *Worker) apply(ctx context.Context, m *membership) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -238,16 +283,22 @@ func (w *Worker) apply(ctx context.Context, m *membership) {
 	for _, s := range w.cfg.Topology.Subtopologies {
 		subs[s.Name] = s
 	}
-	var gained, lost []string
+	change := &changes{}
+	roles := w.rolesIn(m, subs)
 	for _, id := range slices.SortedFunc(maps.Keys(w.tasks), compareTasks) {
 		t := w.tasks[id]
-		if m.tasks[id] && t.era == m.era || context.Cause(t.ctx) != nil {
+		if context.Cause(t.ctx) != nil {
 			continue
 		}
-		t.cancel(errMoved)
-		lost = append(lost, id.String())
+		role, some := roles[id]
+		change.note(id, t.role(), role, some)
+		if some {
+			t.order(role, m.era)
+		} else {
+			t.cancel(errMoved)
+		}
 	}
-	for _, id := range slices.SortedFunc(maps.Keys(m.tasks), compareTasks) {
+	for _, id := range slices.SortedFunc(maps.Keys(roles), compareTasks) {
 		var before <-chan struct{}
 		if old := w.tasks[id]; old != nil {
 			if context.Cause(old.ctx) == nil {
@@ -255,16 +306,57 @@ func (w *Worker) apply(ctx context.Context, m *membership) {
 			}
 			before = old.done
 		}
-		t := newTask(w, id, subs[id.Subtopology], m.era)
-		t.ctx, t.cancel = context.WithCancelCause(ctx)
+		if roles[id] == read.Lingering {
+			continue // there is nothing here that could
+		}
+		t := newTask(ctx, w, id, subs[id.Subtopology])
+		t.order(roles[id], m.era)
 		w.tasks[id] = t
-		gained = append(gained, id.String())
-		go t.run(t.ctx, before)
+		change.gained(id, roles[id])
+		go t.run(before)
 	}
 	w.routes = m.routes.routes(m.generation)
 	close(w.newer)
 	w.newer = make(chan struct{})
-	w.log.Info("assignment", "generation", m.generation, "tasks", len(m.tasks), "gained", joinNames(gained), "lost", joinNames(lost))
+	w.log.Info("assignment", append([]any{"generation", m.generation, "tasks", len(m.tasks), "others", len(m.others)}, change.fields()...)...)
+}
+
+// rolesIn are the roles of the tasks here under an assignment.
+func (w *Worker) rolesIn(m *membership, subs map[string]*schema.Subtopology) map[taskID]read.Role {
+	roles := make(map[taskID]read.Role)
+	for id, role := range m.others {
+		if s := subs[id.Subtopology]; s != nil && len(s.Feeds) > 0 {
+			roles[id] = role
+		}
+	}
+	for id := range m.tasks {
+		roles[id] = read.Active
+	}
+	return roles
+}
+
+// changes are what an assignment changes, for the log.
+type changes struct{ owned, left, copies []string }
+
+func (c *changes) note(id taskID, was, is read.Role, some bool) {
+	switch {
+	case some && was != read.Active && is == read.Active:
+		c.owned = append(c.owned, id.String())
+	case was == read.Active && (!some || is != read.Active):
+		c.left = append(c.left, id.String())
+	}
+}
+
+func (c *changes) gained(id taskID, role read.Role) {
+	if role == read.Active {
+		c.owned = append(c.owned, id.String())
+	} else {
+		c.copies = append(c.copies, id.String())
+	}
+}
+
+func (c *changes) fields() []any {
+	return []any{"gained", joinNames(c.owned), "lost", joinNames(c.left), "copies", joinNames(c.copies)}
 }
 
 // task finds a task that is not closing; nil when it is not here.
@@ -298,6 +390,7 @@ func (w *Worker) live() bool {
 	return time.Since(w.member.Status().LastGood) <= w.cfg.SessionTimeout
 }
 
+// stateful is how many tasks with state this instance owns.
 func (w *Worker) stateful() int {
 	n := 0
 	for id := range w.membership().tasks {
@@ -318,9 +411,9 @@ func (w *Worker) commitInterval() time.Duration {
 	return max(w.cfg.CommitInterval, time.Duration(w.stateful())*5*time.Millisecond)
 }
 
-// overlayShare is a task's part of the memory for what is not in files yet.
+// overlayShare is a copy's part of the memory for what is not in files yet.
 func (w *Worker) overlayShare() int64 {
-	return w.cfg.OverlayBytes / int64(max(1, w.stateful()))
+	return w.cfg.OverlayBytes / int64(max(1, w.stateful()+len(w.membership().others)))
 }
 
 var errUnassigned = errors.New("the assignment names a topic that this schema does not read")

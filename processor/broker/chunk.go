@@ -28,6 +28,10 @@ type Chunk struct {
 	// ErrUnknownTopic, ErrUnknownTopicID for a topic deleted and created anew,
 	// or any other that retrying does not cure. There are no records then.
 	Err error
+	// Holes, known after Each: offsets from Start on are missing, as compaction
+	// takes them out. What is read then may be torn: a record may be there and one
+	// of its transaction gone.
+	Holes bool
 
 	committed bool
 	aborted   []abortedTxn
@@ -67,6 +71,7 @@ func (c *Chunk) Each(fn func(*Record) error) (next int64, err error) {
 		next = r.Offset
 		return fn(r)
 	}
+	whole := c.Start // where a log without holes goes on
 	for set := c.set; len(set) > 0; {
 		b, rest, ok, err := nextBatch(set)
 		if err != nil {
@@ -80,6 +85,8 @@ func (c *Chunk) Each(fn func(*Record) error) (next int64, err error) {
 		if b.next() <= c.Start {
 			continue
 		}
+		c.Holes = c.Holes || b.base > whole || b.count != b.lastDelta+1
+		whole = b.next()
 		if !skip {
 			if err := c.batch(&b, visit); err != nil {
 				return next, fmt.Errorf("%v: %w", c.TopicPartition, err)

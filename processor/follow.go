@@ -1,0 +1,467 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/streamgauge/streamgauge/processor/broker"
+	"github.com/streamgauge/streamgauge/processor/store"
+	"github.com/streamgauge/streamgauge/view/read"
+)
+
+const (
+	// restoreBatch bounds the rows that a restore holds before it gives them to
+	// the store, and those that a follower of one changelog keeps while others are
+	// behind, in bytes.
+	restoreBatch = 8 << 20
+	followTick   = time.Second
+)
+
+// follower reads a task's changelogs into its copy. It is one loop in two modes:
+//
+//	restoring   rows are applied as they come, for they are final values; what is
+//	            read below the targets may be torn, so nothing is shown
+//	following   a transaction is shown when its commit record was read from every
+//	            changelog
+//
+// Restoring ends at the first commit at or beyond the targets, the ends of the
+// logs when it began. A hole in the offsets, where compaction has overtaken the
+// follower, puts it back to restoring with new targets.
+//
+// A follower whose task is fenced, so that nobody writes, ends at its targets;
+// any other when it is told to.
+type follower struct {
+	*taskCopy
+	fenced bool
+	lanes  []*lane
+	chunks chan *broker.Chunk
+
+	batch map[batchKey][]byte // rows below the targets, to be applied
+	bytes int
+	done  int64 // offsets read, of total
+	total int64
+	began time.Time
+
+	leaveAt time.Time // when a lingering copy ends; zero: its successor has not committed yet
+}
+
+type batchKey struct {
+	store int
+	key   string
+}
+
+// follow keeps the copy up with its owner until ctx ends.
+func (c *taskCopy) follow(ctx context.Context) error {
+	f, err := c.newFollower(ctx, false)
+	if err != nil {
+		return err
+	}
+	return f.run(ctx)
+}
+
+// catchUp reads the changelogs to their ends, for an owner that has fenced all
+// others.
+func (c *taskCopy) catchUp(ctx context.Context) error {
+	f, err := c.newFollower(ctx, true)
+	if err != nil {
+		return err
+	}
+	return f.run(ctx)
+}
+
+// newFollower finds where to go on in each changelog and where it ends. A file
+// that does not fit its changelogs is discarded.
+func (c *taskCopy) newFollower(ctx context.Context, fenced bool) (*follower, error) {
+	f := &follower{taskCopy: c, fenced: fenced, batch: make(map[batchKey][]byte), began: time.Now()}
+	starts, ends, err := f.bounds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if reason := c.unfit(starts, ends); reason != "" {
+		if err := c.discardStore(reason); err != nil {
+			return nil, err
+		}
+	}
+	if c.caughtUp == 0 {
+		c.caughtUp = time.Now().UnixMilli() // begun now: nothing older was seen
+	}
+	for i, tp := range c.changelog {
+		p := &c.positions[i]
+		p.ID = c.w.layout.topics[tp.Topic].ID
+		if p.Next == unread {
+			p.Next = starts[tp]
+		}
+		ln := &lane{at: i, next: p.Next, target: max(ends[tp], p.Next), end: ends[tp]}
+		f.total += ln.target - ln.next
+		f.lanes = append(f.lanes, ln)
+	}
+	f.chunks = make(chan *broker.Chunk, len(f.lanes))
+	return f, nil
+}
+
+// bounds are the starts and ends of the changelogs now. Those of a fenced task
+// are whole: its former owner's transaction has ended.
+func (f *follower) bounds(ctx context.Context) (starts, ends map[broker.TopicPartition]int64, err error) {
+	bounded, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	end := broker.LastStable
+	if f.fenced {
+		end = broker.Latest
+	}
+	if ends, err = f.w.cfg.Client.Offsets(bounded, f.changelog, end); err != nil {
+		return nil, nil, fmt.Errorf("read the ends of the changelogs: %w", err)
+	}
+	if starts, err = f.w.cfg.Client.Offsets(bounded, f.changelog, broker.Earliest); err != nil {
+		return nil, nil, fmt.Errorf("read the starts of the changelogs: %w", err)
+	}
+	return starts, ends, nil
+}
+
+// unfit says why the copy cannot be continued from its changelogs; "": it can.
+func (c *taskCopy) unfit(starts, ends map[broker.TopicPartition]int64) string {
+	some := slices.ContainsFunc(c.positions, func(p store.Position) bool { return p.Next != unread })
+	for i, tp := range c.changelog {
+		p := c.positions[i]
+		switch {
+		case p.Next == unread && some:
+			return fmt.Sprintf("it knows nothing of changelog %s", tp.Topic)
+		case p.Next == unread:
+			continue
+		case p.ID != c.w.layout.topics[tp.Topic].ID:
+			return fmt.Sprintf("changelog %s was created anew", tp.Topic)
+		case p.Next > ends[tp] && !c.whole:
+			return fmt.Sprintf("position %d is beyond the end %d of changelog %s", p.Next, ends[tp], tp)
+		case p.Next < starts[tp]:
+			return fmt.Sprintf("position %d is before the start %d of changelog %s", p.Next, starts[tp], tp)
+		}
+	}
+	if age := time.Since(time.UnixMilli(c.caughtUp)); some && age > c.w.tombstonesFor/2 {
+		return fmt.Sprintf("it was last at the end of its changelogs %s ago, and tombstones are kept for %s", age.Round(time.Minute), c.w.tombstonesFor)
+	}
+	return ""
+}
+
+func (f *follower) run(ctx context.Context) error {
+	defer releaseAll(f.chunks) // once nothing more is delivered
+	for i, tp := range f.changelog {
+		if ln := f.lanes[i]; !f.fenced || ln.next < ln.target {
+			f.w.restores.Add(tp, ln.next, func(c *broker.Chunk) { f.chunks <- c })
+			defer f.w.restores.Remove(tp)
+		}
+	}
+	switch {
+	case !f.whole:
+		f.cond.set(Restoring, nil)
+		f.cond.advance(0, f.total, f.began)
+	case !f.fenced:
+		f.cond.set(Following, nil)
+	}
+	if err := f.advance(ctx); err != nil || f.fenced && f.arrived() {
+		return errors.Join(err, f.end())
+	}
+	tick := time.NewTicker(followTick)
+	defer tick.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case c := <-f.chunks:
+			err = f.take(ctx, c)
+		case ask := <-f.asks:
+			ask(f.taskCopy)
+		case werr := <-f.writing:
+			err = f.written(werr)
+		case now := <-tick.C:
+			err = f.tick(now)
+		}
+		if err != nil {
+			return err
+		}
+		if f.fenced && f.arrived() {
+			return f.end()
+		}
+	}
+}
+
+func releaseAll(chunks <-chan *broker.Chunk) {
+	for len(chunks) > 0 {
+		(<-chunks).Release()
+	}
+}
+
+// arrived says whether every changelog was read to its target.
+func (f *follower) arrived() bool {
+	return !slices.ContainsFunc(f.lanes, func(l *lane) bool { return l.next < l.target })
+}
+
+// end is the end of a fenced follower, which has read all there is: what could
+// not be shown disagrees.
+func (f *follower) end() error {
+	if !f.whole {
+		f.apply()
+	}
+	for i, ln := range f.lanes {
+		if len(ln.groups) > 0 || len(ln.open.rows) > 0 {
+			return refuse(f.w.cfg.resetHint(), "the changelogs of task %s disagree: %s ends at seq %d, another at %d",
+				f.id, f.changelog[i].Topic, max(ln.newest(), f.recs[i].seq()), f.last.Seq)
+		}
+		f.positions[i].Next = ln.next
+	}
+	f.caughtUp = time.Now().UnixMilli()
+	if f.total > 0 {
+		f.log.Info("restored", "records", f.total, "took", time.Since(f.began).Round(time.Millisecond))
+	}
+	return nil
+}
+
+// take reads a chunk of one changelog.
+func (f *follower) take(ctx context.Context, c *broker.Chunk) error {
+	defer c.Release()
+	i := slices.Index(f.changelog, c.TopicPartition)
+	ln := f.lanes[i]
+	switch {
+	case errors.Is(c.Err, broker.ErrUnknownTopic), errors.Is(c.Err, broker.ErrUnknownTopicID):
+		return refuse(f.w.cfg.resetHint(), "changelog %s was deleted or created anew", c.Topic)
+	case c.Err != nil:
+		return fmt.Errorf("%w: follow %s: %w", errReopen, c.TopicPartition, c.Err)
+	}
+	next, err := c.Each(func(r *broker.Record) error { return f.record(ln, r) })
+	if err != nil {
+		return err
+	}
+	f.done += next - ln.next
+	ln.next, ln.end = next, max(c.LastStable, next)
+	f.w.metrics.restored.Add(float64(next - c.Start))
+	if c.Holes && (f.whole || next > ln.target) {
+		if err := f.torn(ctx); err != nil {
+			return err
+		}
+	}
+	if err := f.advance(ctx); err != nil {
+		return err
+	}
+	f.fetchOn()
+	return nil
+}
+
+func (f *follower) record(ln *lane, r *broker.Record) error {
+	below := !f.whole && r.Offset < ln.target
+	if len(r.Key) == 1 && r.Key[0] == commitKeyByte {
+		rec, err := decodeCommit(r.Value)
+		if err != nil {
+			return refuse("run the newer release again, or "+f.w.cfg.resetHint(), "changelog %s offset %d: %v", f.changelog[ln.at], r.Offset, err)
+		}
+		if below {
+			f.recs[ln.at] = rec
+			return nil
+		}
+		ln.commit(rec, r.Offset+1, f.shown())
+		return nil
+	}
+	if !below {
+		ln.row(r)
+		return nil
+	}
+	f.rows[ln.at] = true
+	var value []byte
+	if r.Value != nil {
+		value = append(make([]byte, 0, len(r.Value)), r.Value...)
+	}
+	f.batch[batchKey{ln.at, string(r.Key)}] = value
+	f.bytes += len(r.Key) + len(r.Value) + 64
+	return nil
+}
+
+// shown is the seq that reads see; 0: none.
+func (f *follower) shown() uint64 {
+	if f.whole {
+		return f.last.Seq
+	}
+	return 0
+}
+
+// advance applies what can be, and shows it when it is whole.
+func (f *follower) advance(ctx context.Context) error {
+	if !f.whole {
+		f.cond.advance(f.done, f.total, f.began)
+		if f.bytes >= restoreBatch {
+			f.apply()
+			if err := f.relieve(ctx); err != nil {
+				return err
+			}
+		}
+		if f.fenced || !f.arrived() {
+			return nil // what a fenced one has read is looked at when it has read all
+		}
+	}
+	applied := make([]uint64, len(f.lanes))
+	for i, rec := range f.recs {
+		applied[i] = rec.seq()
+	}
+	seq, ok := aligned(f.lanes, applied)
+	if !ok || seq == 0 || f.whole && seq == f.last.Seq {
+		return nil
+	}
+	return f.reveal(seq)
+}
+
+// relieve writes a checkpoint when a restore has filled its share of the memory.
+func (f *follower) relieve(ctx context.Context) error {
+	if f.store.OverlayBytes() <= f.w.overlayShare() {
+		return nil
+	}
+	err := errors.Join(f.finishWriting(), f.store.Checkpoint(ctx))
+	if errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrCorrupt) {
+		return fmt.Errorf("%w: %w", errFile, err)
+	}
+	return err
+}
+
+// reveal shows everything up to a seq that was read from every changelog.
+func (f *follower) reveal(seq uint64) error {
+	rec := f.recs[0]
+	var groups []group
+	if !f.whole {
+		f.apply()
+	}
+	for i, ln := range f.lanes {
+		for _, g := range ln.take(seq) {
+			groups = append(groups, g)
+			f.positions[i].Next = g.next
+			if g.rec.Seq == seq {
+				rec = g.rec
+			}
+		}
+	}
+	if err := f.compatible(rec.Columns); err != nil {
+		return err
+	}
+	was := f.whole
+	if f.atEnd() {
+		f.caughtUp = time.Now().UnixMilli()
+	}
+	f.show(merged(groups), rec)
+	f.dropSegments()
+	if !was {
+		f.cond.set(Following, nil)
+		f.log.Info("follows", "role", f.shownRole().String(), "seq", seq, "records", f.total, "took", time.Since(f.began).Round(time.Millisecond))
+	}
+	if f.role() == read.Lingering && rec.Owner != f.w.cfg.Instance && f.leaveAt.IsZero() {
+		f.leaveAt = time.Now().Add(lingerFor)
+	}
+	return nil
+}
+
+// apply gives the rows of a restore to the store, unshown: reads are not answered
+// meanwhile.
+func (f *follower) apply() {
+	run := make(store.Run, 0, len(f.batch))
+	for k, v := range f.batch {
+		run = append(run, store.Entry{Store: k.store, Key: []byte(k.key), Value: v})
+	}
+	clear(f.batch)
+	f.bytes = 0
+	slices.SortFunc(run, compareEntries)
+	for i, ln := range f.lanes {
+		f.positions[i].Next = max(f.positions[i].Next, min(ln.next, ln.target))
+	}
+	f.store.Publish(run, nil, f.state())
+	f.tell()
+}
+
+// torn goes back to restoring: compaction has taken something out of what is
+// being read, so a commit may be there without all of its rows.
+func (f *follower) torn(ctx context.Context) error {
+	_, ends, err := f.bounds(ctx)
+	if err != nil {
+		return err
+	}
+	f.log.Info("compaction has overtaken this copy; it restores", "seq", f.last.Seq)
+	f.hide()
+	f.cond.set(Restoring, nil)
+	f.began, f.done, f.total = time.Now(), 0, 0
+	for i, tp := range f.changelog {
+		ln := f.lanes[i]
+		for _, g := range append(ln.groups, ln.open) {
+			for _, e := range g.rows {
+				f.rows[i] = true
+				f.batch[batchKey{i, string(e.Key)}] = e.Value
+				f.bytes += len(e.Key) + len(e.Value) + 64
+			}
+			if g.rec != nil {
+				f.recs[i] = g.rec
+			}
+		}
+		ln.groups, ln.open, ln.bytes = nil, group{}, 0
+		ln.target = max(ends[tp], ln.next)
+		f.total += ln.target - ln.next
+	}
+	return nil
+}
+
+// atEnd says whether everything known to be in the changelogs was read.
+func (f *follower) atEnd() bool {
+	return !slices.ContainsFunc(f.lanes, func(l *lane) bool { return l.next < l.end })
+}
+
+// behind is how many offsets of the changelogs are not in the copy.
+func (f *follower) behind() (n int64) {
+	for i, ln := range f.lanes {
+		n += max(0, ln.end-f.positions[i].Next)
+	}
+	return n
+}
+
+// fetchOn asks for more of each changelog. One that is ahead of the others waits
+// for them, so that what is kept stays bounded.
+func (f *follower) fetchOn() {
+	for i, ln := range f.lanes {
+		if f.fenced && ln.next >= ln.target {
+			continue
+		}
+		if ln.bytes > restoreBatch && slices.ContainsFunc(f.lanes, func(o *lane) bool { return o.newest() < ln.newest() && o.next < o.end }) {
+			continue
+		}
+		f.w.restores.Resume(f.changelog[i], ln.next)
+	}
+}
+
+// tick sees to checkpoints, and tells the group when a warm-up has caught up.
+func (f *follower) tick(now time.Time) error {
+	if !f.leaveAt.IsZero() && now.After(f.leaveAt) {
+		f.log.Info("its successor runs; this copy ends")
+		f.cancel(errMoved)
+		return errMoved
+	}
+	if f.atEnd() {
+		f.caughtUp = now.UnixMilli()
+	}
+	f.tell()
+	f.save(now)
+	if f.whole && f.rankings.repair() {
+		f.republish()
+	}
+	if f.whole && f.role() == read.WarmUp && f.behind() <= f.w.cfg.AcceptableLag {
+		f.w.warmed()
+	}
+	return nil
+}
+
+// dropSegments drops what has expired, one segment late: by then its owner has
+// deleted the rows from the changelog.
+func (f *follower) dropSegments() {
+	for i := range f.sweeps {
+		s := f.sweeps[i] // as the owner would go on
+		if s.due(f.last.Stream) {
+			f.store.DropSegments(s.store, s.target-segmentSpan(s.window))
+		}
+	}
+}
+
+// lingerFor is how long a former owner answers on after its successor's first
+// commit: until the routes have come round.
+const lingerFor = 10 * time.Second
