@@ -29,6 +29,9 @@ type memberData struct {
 	Started int64 `json:"started,omitempty"`
 	// Rack is where it is; "": nobody said.
 	Rack string `json:"rack,omitempty"`
+	// Join counts the joins of this process. A member that joins again with the
+	// same data as before is given the assignment of before, without a plan.
+	Join int64 `json:"join,omitempty"`
 	// Schemas mark what each of its subtopologies would keep.
 	Schemas map[string]string `json:"schemas,omitempty"`
 	// Copies that it has, open or in a file, by subtopology. A release that does

@@ -31,7 +31,7 @@ func (w *Worker) subscription() broker.Subscription {
 	d := memberData{
 		Version: memberVersion, Instance: w.cfg.Instance, Addr: w.cfg.Addr, HTTP: w.cfg.HTTP,
 		Fingerprint: w.cfg.Topology.Fingerprint, Started: w.started, Rack: w.cfg.Rack,
-		Schemas: make(map[string]string), Copies: w.heldCopies(),
+		Schemas: make(map[string]string), Copies: w.heldCopies(), Join: w.joins.Add(1),
 	}
 	for _, s := range w.cfg.Topology.Subtopologies {
 		d.Subtopologies = append(d.Subtopologies, s.Name)
@@ -151,6 +151,7 @@ func (w *Worker) assigned(a broker.Assignment, memberID string, generation int32
 		w.log.Error("assignment not understood", "reason", err)
 	}
 	m.others = m.routes.rolesOf(w.cfg.Instance)
+	w.checkAddress(m.routes)
 	if other, gone := m.routes.Superseded[memberID]; gone {
 		w.refused(&RefusedError{
 			Reason:  fmt.Sprintf("two instances are named %s (at %s and %s)", w.cfg.Instance, w.cfg.Addr, other),
@@ -170,6 +171,17 @@ func (w *Worker) assigned(a broker.Assignment, memberID string, generation int32
 	default:
 	}
 	w.plans <- m
+}
+
+// checkAddress makes others know where this instance is: a static member that
+// comes back gets the assignment of before, with the address of before.
+func (w *Worker) checkAddress(d *routeData) {
+	for i := range d.Instances {
+		if at := &d.Instances[i]; at.Instance == w.cfg.Instance && (at.Addr != w.cfg.Addr || at.HTTP != w.cfg.HTTP) {
+			w.log.Info("the group knows another address of this instance; telling it", "known", at.Addr, "address", w.cfg.Addr)
+			w.member.Rejoin()
+		}
+	}
 }
 
 func (w *Worker) tasksOf(partitions map[string][]int32) (map[taskID]bool, error) {

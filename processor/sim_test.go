@@ -70,6 +70,9 @@ type sim struct {
 	fold   fold
 	next   map[broker.TopicPartition]int64
 
+	standbys   int
+	acceptable int64
+
 	starts    int
 	instances []*simInstance // by slot
 	ending    sync.WaitGroup // of killed instances
@@ -99,6 +102,8 @@ func newSim(t *testing.T, seed uint64) *sim {
 		fold: make(fold), next: make(map[broker.TopicPartition]int64),
 		instances: make([]*simInstance, 3),
 	}
+	s.standbys = []int{1, 1, 2, -1}[s.rng.IntN(4)]
+	s.acceptable = []int64{1, 20, 10_000}[s.rng.IntN(3)]
 	s.broker, err = kfake.NewCluster(kfake.NumBrokers(2), kfake.Ports(9092, 9093), kfake.ListenFn(s.net.Host("broker").Listen))
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +116,7 @@ func newSim(t *testing.T, seed uint64) *sim {
 		}
 	}
 	s.load = s.loader.NewProducer(broker.ProducerConfig{})
-	s.watch = &observer{seen: make(map[sighting]string), seqs: make(map[string]uint64), count: make(map[string]int64)}
+	s.watch = newObserver()
 	return s
 }
 
@@ -142,6 +147,7 @@ func (s *sim) start(slot int, dir string, prepare ...func(*simInstance)) {
 	w, err := New(Config{
 		App: "sim", Instance: fmt.Sprintf("i%d", slot), Topology: s.topo, Client: in.client, StateDir: dir,
 		Replication: 1, MmapSize: 1 << 26, CheckpointInterval: 7 * time.Second, Logger: simLogger(s.t, name),
+		Standbys: s.standbys, AcceptableLag: s.acceptable, Rack: fmt.Sprint("rack", slot%2),
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -291,6 +297,11 @@ func (s *sim) contents() (map[string]string, bool) {
 			if in == nil || !s.rows(in, v, p, rows) {
 				whole = false
 			}
+			for _, other := range s.instances { // copies must say the same at the same seq
+				if other != nil && other != in {
+					s.rows(other, v, p, make(map[string]string))
+				}
+			}
 		}
 	}
 	return rows, whole
@@ -318,9 +329,16 @@ func (s *sim) rows(in *simInstance, v *view.View, p int32, into map[string]strin
 		counts[key] = row.Values[v.Column("c")].Int()
 	}
 	maps.Copy(into, rows)
-	if err := s.watch.saw(fmt.Sprintf("%s %d", v.Store, p), as[0].Part.Seq, fmt.Sprint(rows), counts); err != nil {
-		s.fail("read from %s: %v", in.host.Name(), err)
+	part := as[0].Part
+	if err := s.watch.saw(fmt.Sprintf("%s %d", v.Store, p), part.Seq, fmt.Sprint(rows), counts); err != nil {
+		s.fail("read from %s, %s: %v", in.host.Name(), part.Role, err)
 	}
+	s.watch.roles[part.Role]++
+	at := fmt.Sprintf("%s %s %d", in.host.Name(), v.Store, p)
+	if part.Seq < s.watch.copies[at] {
+		s.fail("the copy of %s went back from seq %d to %d", at, s.watch.copies[at], part.Seq)
+	}
+	s.watch.copies[at] = part.Seq
 	return true
 }
 

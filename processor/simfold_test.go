@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/streamgauge/streamgauge/view"
+	"github.com/streamgauge/streamgauge/view/read"
 )
 
 // fold is the plain answer: every record once, by store and key.
@@ -63,6 +64,16 @@ type observer struct {
 	seen  map[sighting]string
 	seqs  map[string]uint64 // greatest, by part
 	count map[string]int64  // at that seq, by key
+
+	copies map[string]uint64 // seq last read, by incarnation and part
+	roles  map[read.Role]int // answers, by role
+}
+
+func newObserver() *observer {
+	return &observer{
+		seen: make(map[sighting]string), seqs: make(map[string]uint64), count: make(map[string]int64),
+		copies: make(map[string]uint64), roles: make(map[read.Role]int),
+	}
 }
 
 type sighting struct {

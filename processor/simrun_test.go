@@ -23,7 +23,10 @@ func TestSimulation(t *testing.T) {
 	}
 	for _, seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { newSim(t, seed).during(func(s *sim) { s.live(40) }) })
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				newSim(t, seed).during(func(s *sim) { s.live(40); t.Logf("answers by role: %v", s.watch.roles) })
+			})
 		})
 	}
 }
@@ -91,7 +94,7 @@ func (s *sim) trouble() trouble {
 	slot := s.rng.IntN(len(s.instances))
 	in := s.instances[slot]
 	later := time.Now().Add(time.Duration(s.rng.IntN(25_000)) * time.Millisecond)
-	switch s.rng.IntN(6) {
+	switch s.rng.IntN(8) {
 	case 0:
 		s.note("coordinators move")
 		s.broker.RehashCoordinators()
@@ -119,6 +122,15 @@ func (s *sim) trouble() trouble {
 	case 5:
 		if in != nil {
 			s.lose(in)
+		}
+	case 6:
+		s.note("compact")
+		s.broker.Compact()
+	case 7:
+		if in != nil {
+			s.note("state of %d lost", slot)
+			s.kill(slot, true)
+			return trouble{later, func() { s.start(slot, s.t.TempDir()) }}
 		}
 	}
 	return trouble{}

@@ -52,7 +52,8 @@ type Worker struct {
 	ends          sourceEnds
 
 	group    atomic.Pointer[membership]
-	caughtUp atomic.Bool // once since the start: the instance may be waited for
+	joins    atomic.Int64 // of the group, so far
+	caughtUp atomic.Bool  // once since the start: the instance may be waited for
 
 	mu     sync.Mutex // guards the following
 	tasks  map[taskID]*task
@@ -114,6 +115,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		}
 		return err
 	}
+	register(w.cfg.Registerer, newCollector(w))
 	if err := w.findCopies(); err != nil {
 		return err
 	}

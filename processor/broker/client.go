@@ -5,10 +5,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,10 +28,12 @@ func (tp TopicPartition) String() string { return fmt.Sprintf("%s-%d", tp.Topic,
 // Config is what a Client needs. Brokers is required; zero values elsewhere
 // mean the default.
 type Config struct {
-	Brokers        []string // host:port of some brokers of the cluster
-	ClientID       string   // default "streamgauge"
-	Dial           func(ctx context.Context, network, address string) (net.Conn, error)
-	TLS            *tls.Config    // nil: plain text
+	Brokers  []string // host:port of some brokers of the cluster
+	ClientID string   // default "streamgauge"
+	Dial     func(ctx context.Context, network, address string) (net.Conn, error)
+	// TLS is asked for each connection; nil: plain text. An empty ServerName
+	// stands for the broker's.
+	TLS            func() (*tls.Config, error)
 	SASL           sasl.Mechanism // nil: none
 	RequestTimeout time.Duration  // per request, default 10s; fetches and joins add their wait
 	MetadataTTL    time.Duration  // how long leaders are believed without a reason to doubt, default 30s
@@ -97,10 +97,9 @@ func New(cfg Config) (*Client, error) {
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.conns = make(map[*trackedConn]struct{})
 	c.transport = &kafka.Transport{
-		Dial:        c.dial,
+		Dial:        c.dial, // TLS included
 		DialTimeout: 3 * dialTimeout,
 		ClientID:    cfg.ClientID,
-		TLS:         cfg.TLS,
 		SASL:        cfg.SASL,
 		MetadataTTL: brokerListTTL,
 		// Leaders are kept here, by topic in use; the transport needs the
@@ -140,31 +139,10 @@ func (c *Client) Close() error {
 }
 
 // Ping asks the cluster for its brokers once. The error is one line for people:
-// which addresses, and why.
+// which addresses, why, and what to do.
 func (c *Client) Ping(ctx context.Context) error {
 	if _, err := c.metadata(ctx, []string{}); err != nil {
-		why := reason(err)
-		if c.cfg.SASL != nil && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
-			why = fmt.Errorf("the broker closed the connection, as some do when authentication failed (mechanism %s): %w", c.cfg.SASL.Name(), why)
-		}
-		return fmt.Errorf("cannot reach Kafka at %s: %w", strings.Join(c.cfg.Brokers, ", "), why)
+		return fmt.Errorf("cannot reach Kafka at %s: %w", strings.Join(c.cfg.Brokers, ", "), c.explain(ctx, err))
 	}
 	return nil
-}
-
-// reason digs out what a person needs of a failed connection: "connection
-// refused" without the layers above it. What it does not know it returns.
-func reason(err error) error {
-	if isCode(err, ErrSASLFailed) {
-		return fmt.Errorf("authentication failed: %w", err)
-	}
-	var op *net.OpError
-	if !errors.As(err, &op) || op.Op != "dial" {
-		return err
-	}
-	var call *os.SyscallError
-	if errors.As(op.Err, &call) {
-		return call.Err
-	}
-	return op.Err
 }

@@ -3,7 +3,7 @@
 // assignor of one's own, and what administration an application needs. It knows
 // nothing of tasks, stores or schemas.
 //
-// Dialling, TLS, SASL and the pool of connections are kafka-go's Transport.
+// SASL's exchange and the pool of connections are kafka-go's Transport.
 // Everything above is here, because what matters is wrong or missing there: the
 // requests are written and read in the API versions named in exchange.go, all
 // within what Kafka 4.x accepts, and record batches by this package's codec.
@@ -24,6 +24,9 @@
 // # Files
 //
 //	client.go       Config, Client, Ping
+//	secure.go       TLS; what a failed connection means, and what to do
+//	sasl.go         the SASL mechanisms, with secrets that may change
+//	access.go       what Kafka's ACLs allow, asked beforehand
 //	exchange.go     API versions; one request on a pooled connection; resets
 //	retry.go        what is repeated, how often
 //	wire.go         primitive types of the protocol, plain and flexible

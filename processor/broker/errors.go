@@ -45,6 +45,13 @@ const (
 	ErrProducerFenced       Error = 90
 	ErrUnknownTopicID       Error = 100
 	ErrInconsistentTopicID  Error = 103
+
+	errTopicAccess          Error = 29
+	errGroupAccess          Error = 30
+	errClusterAccess        Error = 31
+	errUnsupportedMechanism Error = 33
+	errIllegalSASLState     Error = 34
+	errTransactionalAccess  Error = 53
 )
 
 // Sentinels of the client itself.
@@ -98,7 +105,12 @@ func (e Error) Name() string {
 }
 
 func (e Error) Error() string {
-	return fmt.Sprintf("kafka: %s (%d)", strings.ToLower(strings.ReplaceAll(e.Name(), "_", " ")), int16(e))
+	text := fmt.Sprintf("kafka: %s (%d)", strings.ToLower(strings.ReplaceAll(e.Name(), "_", " ")), int16(e))
+	switch e {
+	case errTopicAccess, errGroupAccess, errClusterAccess, errTransactionalAccess:
+		text += ": Kafka's ACLs do not allow it to this user"
+	}
+	return text
 }
 
 // Retriable tells whether the same request may succeed later: leaders and

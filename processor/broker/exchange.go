@@ -272,6 +272,18 @@ func (c *Client) closed() bool {
 type trackedConn struct {
 	net.Conn
 	client *Client
+	heard  bool // the first bytes have been looked at; of the one reader
+}
+
+func (t *trackedConn) Read(b []byte) (int, error) {
+	n, err := t.Conn.Read(b)
+	if n > 0 && !t.heard {
+		t.heard = true
+		if wrong := sniff(b[:n]); wrong != nil {
+			return 0, wrong
+		}
+	}
+	return n, err
 }
 
 func (t *trackedConn) Close() error {
@@ -287,6 +299,14 @@ func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, e
 	conn, err := c.cfg.Dial(ctx, network, address)
 	if err != nil {
 		return nil, err
+	}
+	if c.cfg.TLS != nil {
+		secured, err := c.secure(ctx, conn, address)
+		if err != nil {
+			_ = conn.Close()
+			return nil, err
+		}
+		conn = secured
 	}
 	t := &trackedConn{Conn: conn, client: c}
 	c.mu.Lock()

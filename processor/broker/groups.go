@@ -11,6 +11,8 @@ type GroupDescription struct {
 	State    string // Empty, PreparingRebalance, CompletingRebalance, Stable, Dead
 	Protocol string // the assignor's name
 	Members  []DescribedMember
+
+	operations int32 // that ACLs allow, a bit each, where asked for
 }
 
 // DescribedMember is a member of a described group. Metadata and Assignment are
@@ -23,10 +25,14 @@ type DescribedMember struct {
 // DescribeGroup asks the coordinator. A group nobody ever joined is "Dead" or
 // ErrGroupNotFound, as the broker's version has it.
 func (c *Client) DescribeGroup(ctx context.Context, group string) (GroupDescription, error) {
+	return c.describeGroup(ctx, group, false)
+}
+
+func (c *Client) describeGroup(ctx context.Context, group string, access bool) (GroupDescription, error) {
 	e := encoder{flex: true}
 	e.array(1)
 	e.string(group)
-	e.bool(false)
+	e.bool(access)
 	e.end()
 	key := coordinatorKey{groupCoordinator, group}
 	var description GroupDescription
@@ -64,6 +70,7 @@ func decodeGroup(d *decoder) GroupDescription {
 		})
 		d.end()
 	}
+	g.operations = d.int32()
 	return g
 }
 

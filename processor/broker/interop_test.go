@@ -99,7 +99,7 @@ func TestTLS(t *testing.T) {
 	pool.AddCert(cert)
 	fake, _ := cluster(t, kfake.TLS(&tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}))
 	for name, config := range map[string]*tls.Config{"trusted": {RootCAs: pool}, "unknown authority": {}} {
-		c, err := New(Config{Brokers: fake.ListenAddrs(), TLS: config})
+		c, err := New(Config{Brokers: fake.ListenAddrs(), TLS: func() (*tls.Config, error) { return config, nil }})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,6 +31,8 @@ type Topic struct {
 	Internal   bool
 	Partitions []Partition // sorted by ID
 	Err        error       // ErrUnknownTopic where there is none
+
+	operations int32 // that ACLs allow, a bit each, where asked for
 }
 
 // Partition is a partition and who leads it.
@@ -59,6 +61,11 @@ func (c *Client) Metadata(ctx context.Context, topics ...string) (Cluster, error
 // metadata asks once. nil topics are all, an empty list is none. What it learns
 // of leaders is remembered.
 func (c *Client) metadata(ctx context.Context, topics []string) (Cluster, error) {
+	return c.describeTopics(ctx, topics, false)
+}
+
+// describeTopics also asks which operations are allowed, where access is true.
+func (c *Client) describeTopics(ctx context.Context, topics []string, access bool) (Cluster, error) {
 	e := encoder{flex: true}
 	if topics == nil {
 		e.array(-1)
@@ -71,7 +78,7 @@ func (c *Client) metadata(ctx context.Context, topics []string) (Cluster, error)
 		e.end()
 	}
 	e.bool(false) // never create
-	e.bool(false)
+	e.bool(access)
 	e.end()
 	d, _, err := c.send(ctx, request{api: apiMetadata, node: anyNode, body: e.b})
 	if err != nil {
@@ -109,7 +116,7 @@ func decodeCluster(d *decoder) Cluster {
 			d.end()
 			t.Partitions = append(t.Partitions, p)
 		}
-		d.int32() // authorized operations
+		t.operations = d.int32()
 		d.end()
 		slices.SortFunc(t.Partitions, func(a, b Partition) int { return int(a.ID) - int(b.ID) })
 		cluster.Topics[t.Name] = t
