@@ -71,6 +71,7 @@ func (l *life) take(ctx context.Context, c *broker.Chunk) error {
 	if err := l.in.chunk(ctx, c); err != nil {
 		return err
 	}
+	l.heldUp(ctx, c, now)
 	if l.agg != nil && l.agg.bytes+l.letters.bytes >= l.w.cfg.CommitBytes {
 		if err := l.commit(ctx); err != nil {
 			return err

@@ -18,6 +18,7 @@ type metrics struct {
 	commitSeconds      prometheus.Histogram
 	inDoubt            prometheus.Counter
 	restarts           prometheus.Counter
+	heldUp             prometheus.Counter
 	restored           prometheus.Counter
 	discarded          prometheus.Counter
 	checkpointSeconds  prometheus.Histogram
@@ -58,6 +59,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		commitSeconds:      seconds("commit_seconds", "Time of a commit.", 0.001),
 		inDoubt:            counter("commits_in_doubt_total", "Transactions whose outcome had to be found out."),
 		restarts:           counter("task_restarts_total", "Tasks that started over after a fault."),
+		heldUp:             counter("inputs_held_up_total", "Inputs that an open transaction held up for long."),
 		restored:           counter("restored_records_total", "Changelog offsets read by restores."),
 		discarded:          counter("stores_discarded_total", "Store files discarded and rebuilt."),
 		checkpointSeconds:  seconds("checkpoint_seconds", "Time of a checkpoint.", 0.001),

@@ -284,7 +284,8 @@ type life struct {
 	position int64        // next offset of the input
 	end      int64        // of a source's input, when the life began
 
-	paused bool  // not fetching: the overlay is full
+	paused bool // not fetching: the overlay is full
+	stuck  stuck
 	held   int64 // the offset that is committed, where there is no store
 }
 

@@ -35,6 +35,7 @@
 //	coordinator.go  coordinators of groups and transactions
 //	topics.go       create, delete, configurations, delete records
 //	offsets.go      ends of partitions, offsets of groups
+//	opentxn.go      transactions that hold a partition up
 //	groups.go       describe and delete groups
 //	record.go       a record and its headers
 //	batch.go        record batch layout and builder

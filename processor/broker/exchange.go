@@ -53,6 +53,8 @@ var (
 	apiTxnOffsetCommit = api{protocol.TxnOffsetCommit, 3, true}
 	apiDescribeConfigs = api{protocol.DescribeConfigs, 4, true}
 	apiDeleteGroups    = api{protocol.DeleteGroups, 2, true}
+	// kafka-go has no name for it.
+	apiDescribeProducers = api{61, 0, true}
 )
 
 // States of an exchange: exactly one of sending and abandoned is ever reached,

@@ -1,0 +1,64 @@
+package processor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/streamgauge/streamgauge/processor/broker"
+)
+
+// stuckAfter is how long the last stable offset of an input may stand still while
+// its end moves on before it is said whose transaction holds it.
+const stuckAfter = 30 * time.Second
+
+// stuck notes since when an input's last stable offset has stood still below its
+// end.
+type stuck struct {
+	at    int64
+	since time.Time
+	told  bool
+}
+
+// heldUp notices an input that a transaction holds up, and says so in the status
+// and the log. The records behind it are counted in the lag, and the as-of stands
+// still with the offset: reads say that they are stale.
+func (l *life) heldUp(ctx context.Context, c *broker.Chunk, now time.Time) {
+	s := &l.stuck
+	if c.LastStable < 0 || l.position < c.LastStable || c.LastStable >= c.HighWatermark {
+		if s.told {
+			l.cond.trouble("")
+			l.log.Info("input goes on", "topic", l.input.Topic, "partition", l.input.Partition)
+		}
+		*s = stuck{}
+		return
+	}
+	if s.since.IsZero() || s.at != c.LastStable {
+		*s = stuck{at: c.LastStable, since: now, told: s.told}
+		return
+	}
+	if s.told || now.Sub(s.since) < stuckAfter {
+		return
+	}
+	s.told = true
+	note := fmt.Sprintf("%s is held up at offset %d by %s", l.input, c.LastStable, l.holder(ctx))
+	l.cond.trouble(note)
+	l.w.metrics.heldUp.Inc()
+	l.log.Error("input is held up; its views are stale until the transaction ends", "reason", note)
+}
+
+// holder names the producers whose transactions are open.
+func (l *life) holder(ctx context.Context) string {
+	bounded, cancel := context.WithTimeout(ctx, requestTimeout/3)
+	defer cancel()
+	open, err := l.w.cfg.Client.OpenTransactions(bounded, l.input)
+	if err != nil || len(open) == 0 {
+		return "an open transaction"
+	}
+	var names []string
+	for _, t := range open {
+		names = append(names, fmt.Sprintf("%d (epoch %d, open since offset %d)", t.ProducerID, t.Epoch, t.First))
+	}
+	return "the transaction of producer " + strings.Join(names, ", ")
+}
