@@ -32,12 +32,76 @@ func newTestCluster(t *testing.T, sdl string) *testCluster {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c := &testCluster{t: t, topo: loaded.Topology, app: "test"}
+	if real := os.Getenv("STREAMGAUGE_TEST_KAFKA"); real != "" {
+		c.addrs = []string{real}
+		c.wipe()
+		t.Cleanup(c.wipe)
+		return c
+	}
 	k, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(100*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(k.Close)
-	return &testCluster{t: t, broker: k, addrs: k.ListenAddrs(), topo: loaded.Topology, app: "test"}
+	c.broker, c.addrs = k, k.ListenAddrs()
+	return c
+}
+
+// fake is the embedded broker; a test of what only that can do is skipped on a
+// real one.
+func (c *testCluster) fake() *kfake.Cluster {
+	c.t.Helper()
+	if c.broker == nil {
+		c.t.Skip("needs the embedded broker")
+	}
+	return c.broker
+}
+
+// onKafka skips a test of what only a real broker does. STREAMGAUGE_TEST_KAFKA has
+// the address of one that nothing else uses.
+func onKafka(t *testing.T) {
+	t.Helper()
+	if os.Getenv("STREAMGAUGE_TEST_KAFKA") == "" {
+		t.Skip("needs a real Kafka: make test-kafka")
+	}
+}
+
+// wipe empties a real broker: tests use the same names.
+func (c *testCluster) wipe() {
+	c.t.Helper()
+	client := c.client()
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	for {
+		cluster, err := client.Metadata(ctx)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		var left []string
+		for name, topic := range cluster.Topics {
+			if !topic.Internal {
+				left = append(left, name)
+			}
+		}
+		if len(left) == 0 {
+			break
+		}
+		if err := client.DeleteTopics(ctx, left...); err != nil && !errors.Is(err, broker.ErrUnknownTopic) {
+			c.t.Fatal(err)
+		}
+	}
+	for {
+		err := client.DeleteGroup(ctx, c.app)
+		if err == nil || errors.Is(err, broker.ErrGroupNotFound) {
+			return
+		}
+		if !errors.Is(err, broker.ErrNonEmptyGroup) {
+			c.t.Fatal(err)
+		}
+		time.Sleep(50 * time.Millisecond) // a session that runs out
+	}
 }
 
 func (c *testCluster) client() *broker.Client {

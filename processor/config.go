@@ -40,6 +40,7 @@ type Config struct {
 	CheckpointInterval time.Duration // default 30 s
 	OverlayBytes       int64         // of all tasks together, default 256 MiB
 	MmapSize           int           // of each store file, in address space; default the store's
+	HeldUpAfter        time.Duration // an open transaction may hold an input up before that is said, default 30 s
 	MaxAhead           time.Duration // how far event time may run ahead of the clock, default 1 h
 	MaxRows            int           // rows that one read may look at or return, default 100,000
 	MaxPoints          int           // of one key's series, default 10,000; MaxRows bounds all keys of a read
@@ -81,6 +82,7 @@ func (c *Config) fill() error {
 	setDefault(&c.CommitBytes, 4<<20)
 	setDefault(&c.CheckpointInterval, 30*time.Second)
 	setDefault(&c.OverlayBytes, 256<<20)
+	setDefault(&c.HeldUpAfter, 30*time.Second)
 	setDefault(&c.MaxAhead, time.Hour)
 	setDefault(&c.MaxRows, 100_000)
 	setDefault(&c.MaxPoints, 10_000)

@@ -380,6 +380,7 @@ func (f *follower) torn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	f.w.metrics.overtaken.Inc()
 	f.log.Info("compaction has overtaken this copy; it restores", "seq", f.last.Seq)
 	f.hide()
 	f.cond.set(Restoring, nil)

@@ -20,6 +20,7 @@ type metrics struct {
 	restarts           prometheus.Counter
 	heldUp             prometheus.Counter
 	restored           prometheus.Counter
+	overtaken          prometheus.Counter
 	discarded          prometheus.Counter
 	checkpointSeconds  prometheus.Histogram
 	checkpointFailures prometheus.Counter
@@ -61,6 +62,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		restarts:           counter("task_restarts_total", "Tasks that started over after a fault."),
 		heldUp:             counter("inputs_held_up_total", "Inputs that an open transaction held up for long."),
 		restored:           counter("restored_records_total", "Changelog offsets read by restores."),
+		overtaken:          counter("copies_overtaken_total", "Copies that restored because compaction had overtaken them."),
 		discarded:          counter("stores_discarded_total", "Store files discarded and rebuilt."),
 		checkpointSeconds:  seconds("checkpoint_seconds", "Time of a checkpoint.", 0.001),
 		checkpointFailures: counter("checkpoint_failures_total", "Checkpoints that failed."),

@@ -148,7 +148,7 @@ func TestRefusesDirectoryInUse(t *testing.T) {
 func TestRefusesUnreachableBroker(t *testing.T) {
 	c := newTestCluster(t, hitSchema)
 	c.create("hits", 1)
-	c.broker.Close()
+	c.fake().Close()
 	got := c.refused()
 	wantText(t, got, "cannot reach Kafka at "+c.addrs[0])
 }

@@ -157,7 +157,10 @@ func (in *sourceInput) chunk(ctx context.Context, c *broker.Chunk) error {
 		in.progress = in.progress || in.agg != nil
 		in.rec.CaughtUp = at
 	}
-	in.rec.Lag = max(0, c.HighWatermark-in.position)
+	if lag := max(0, c.HighWatermark-in.position); lag != in.rec.Lag {
+		in.progress = in.progress || in.agg != nil // reads are to know, even if nothing can be read
+		in.rec.Lag = lag
+	}
 	if in.fwd == nil {
 		return nil
 	}

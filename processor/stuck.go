@@ -9,10 +9,6 @@ import (
 	"github.com/streamgauge/streamgauge/processor/broker"
 )
 
-// stuckAfter is how long the last stable offset of an input may stand still while
-// its end moves on before it is said whose transaction holds it.
-const stuckAfter = 30 * time.Second
-
 // stuck notes since when an input's last stable offset has stood still below its
 // end.
 type stuck struct {
@@ -38,7 +34,7 @@ func (l *life) heldUp(ctx context.Context, c *broker.Chunk, now time.Time) {
 		*s = stuck{at: c.LastStable, since: now, told: s.told}
 		return
 	}
-	if s.told || now.Sub(s.since) < stuckAfter {
+	if s.told || now.Sub(s.since) < l.w.cfg.HeldUpAfter {
 		return
 	}
 	s.told = true

@@ -71,6 +71,7 @@ func (e *AccessError) Error() string {
 type Needs struct {
 	Topics         map[string][]Operation
 	Group          string // to be joined, and committed to; "": none
+	Described      string // a group to be described; "": none
 	Transactionals []string
 }
 
@@ -123,27 +124,28 @@ func (c *Client) checkTopics(ctx context.Context, n Needs) (missing []Grant, err
 	return missing, nil
 }
 
-// allowed reads a bit of a set of operations. Brokers without an authorizer, or
-// of an age that does not tell, send the least number: then all is allowed.
+// allowed reads a bit of a set of operations. A broker that does not tell sends
+// the least number, or nothing: whoever may know of a resource may do something.
 func allowed(set int32, op Operation) bool {
-	return set == -1<<31 || set&(1<<op) != 0
+	return set == -1<<31 || set == 0 || set&(1<<op) != 0
 }
 
 func (c *Client) checkGroup(ctx context.Context, n Needs) ([]Grant, error) {
-	if n.Group == "" {
-		return nil, nil
+	var missing []Grant
+	for _, need := range []Grant{{OpRead, "group", n.Group}, {OpDescribe, "group", n.Described}} {
+		if need.Name == "" {
+			continue
+		}
+		d, err := c.describeGroup(ctx, need.Name, true)
+		switch {
+		case isCode(err, errGroupAccess), err == nil && !allowed(d.operations, need.Operation):
+			missing = append(missing, need)
+		case errors.Is(err, ErrGroupNotFound): // nobody has joined yet, and who may not see it is told so
+		case err != nil:
+			return nil, err
+		}
 	}
-	d, err := c.describeGroup(ctx, n.Group, true)
-	switch {
-	case isCode(err, errGroupAccess):
-	case errors.Is(err, ErrGroupNotFound):
-		return nil, nil // nobody has joined yet, and who may not see it is told so
-	case err != nil:
-		return nil, err
-	case allowed(d.operations, OpRead):
-		return nil, nil
-	}
-	return []Grant{{OpRead, "group", n.Group}}, nil
+	return missing, nil
 }
 
 // checkTransactionals asks to abort a transaction of a producer that does not
