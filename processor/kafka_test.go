@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -272,4 +273,156 @@ func TestKafkaToolsSeeTheGroup(t *testing.T) {
 			t.Errorf("the changelog has cleanup.policy=%s", cfg["cleanup.policy"])
 		}
 	}
+}
+
+// through makes a worker reach the brokers in a way of the test's.
+func (c *testCluster) through(dial func(context.Context, string, string) (net.Conn, error)) func(*Config) {
+	return func(cfg *Config) {
+		client, err := broker.New(broker.Config{Brokers: c.addrs, Dial: dial, RequestTimeout: 3 * time.Second})
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		c.t.Cleanup(func() { client.Close() })
+		cfg.Client = client
+	}
+}
+
+// Each request of a start and of a commit gets lost, before the broker has done it
+// and after. Invariant 1: every record counts once.
+func TestKafkaLostRequests(t *testing.T) {
+	onKafka(t)
+	for _, key := range []int16{0, 9, 10, 12, 22, 24, 25, 26, 28} {
+		for _, how := range []fate{unsent, unanswered} {
+			t.Run(fmt.Sprint(requestNames[key], " ", map[fate]string{unsent: "lost", unanswered: "done, its answer lost"}[how]), func(t *testing.T) {
+				c := newTestCluster(t, pairSchema)
+				c.create("hits", 1)
+				w := &wire{way: (&net.Dialer{}).DialContext}
+				n, lost := 0, 0
+				w.set(func(k int16) fate { // the first, the fourth and every seventh
+					if k != key {
+						return delivered
+					}
+					if n++; n == 1 || n == 4 || n%7 == 0 {
+						lost++
+						return how
+					}
+					return delivered
+				})
+				in := c.start("one", c.through(w.dial), func(cfg *Config) { cfg.Standbys = -1 })
+				want := int64(0)
+				for i := range 25 {
+					c.produce("hits", keyed("a", fmt.Sprintf(`{"page":"a","at":"2024-01-01T00:00:00Z","ms":%d}`, i)))
+					want++
+				}
+				until(t, "every record counts once", func() bool {
+					got := total(in)
+					if got > want {
+						t.Fatalf("%d counted of %d", got, want)
+					}
+					return got == want
+				})
+				w.set(nil)
+				if lost == 0 {
+					t.Errorf("no %s was lost", requestNames[key])
+				}
+			})
+		}
+	}
+}
+
+// A process that was stopped in the midst of its work wakes when another owns its
+// tasks: nothing of what it was about to commit counts, nothing counts twice, and
+// what it says does not pass for the owner's. Invariant 3.
+func TestKafkaZombieWakes(t *testing.T) {
+	onKafka(t)
+	c := newTestCluster(t, pairSchema)
+	c.create("hits", 2)
+	way := newGate()
+	zombie := c.start("zombie", c.through(way.dial), func(cfg *Config) { cfg.CommitInterval = 5 * time.Millisecond })
+	until(t, "it is ready", func() bool { return zombie.Status().Ready })
+	want := int64(0)
+	produce := func(rounds int) {
+		for i := range rounds {
+			var ms []message
+			for p := range int32(2) {
+				ms = append(ms, message{partition: p, key: keyIn(p, i), value: fmt.Appendf(nil, `{"page":%q,"at":"2024-01-01T00:00:00Z","ms":1}`, keyIn(p, i))})
+			}
+			c.produce("hits", ms...)
+			want += 2
+		}
+	}
+	produce(3)
+	until(t, "it counts", func() bool { return totalOf(zombie, 2) == want })
+	way.shut()
+	other := c.start("other")
+	produce(5)
+	until(t, "another owns it all", func() bool { return totalOf(other, 2) == want && len(other.owns()) == 2 })
+	if p := zombie.part(t, "page-totals", 0, view.OfString(string(keyIn(0, 0)))).Part; p.Role == read.Active {
+		t.Errorf("stopped for long, it answers as %s", p.Role)
+	}
+	produce(5)
+	way.lift()
+	produce(5)
+	until(t, "all counts once", func() bool {
+		for _, in := range []*instance{zombie, other} {
+			if got := totalOf(in, 2); got > want {
+				t.Fatalf("%d counted of %d", got, want)
+			}
+		}
+		return totalOf(other, 2) == want && totalOf(zombie, 2) == want
+	})
+}
+
+// totalOf is total over some partitions; −1: one does not answer.
+func totalOf(in *instance, partitions int32) int64 {
+	sum := int64(0)
+	for p := range partitions {
+		q := read.Query{Store: "page-totals", Op: read.Range, First: 1000}
+		as, err := in.Read(context.Background(), []*read.Request{{Query: q, Partition: p}})
+		if err != nil || as[0].Err != nil {
+			return -1
+		}
+		for _, row := range as[0].Rows {
+			sum += column(in, "page-totals", row, "hits").Int()
+		}
+	}
+	return sum
+}
+
+// A static member that comes back within its session keeps its tasks: the group is
+// not rebalanced. One that comes back at another address tells the group.
+func TestKafkaStaticMemberComesBack(t *testing.T) {
+	onKafka(t)
+	c := newTestCluster(t, hitSchema)
+	c.create("hits", 2)
+	static := func(name, addr, dir string) func(*Config) {
+		return func(cfg *Config) {
+			cfg.StaticID, cfg.Addr, cfg.SessionTimeout, cfg.HeartbeatInterval, cfg.StateDir = name, addr, 10*time.Second, time.Second, dir
+		}
+	}
+	dir := t.TempDir()
+	one := c.start("one", static("one", "one:1", t.TempDir()))
+	two := c.start("two", static("two", "two:1", dir))
+	until(t, "both are ready, and at rest", func() bool {
+		return one.Status().Ready && two.Status().Ready && len(one.owns()) == 1 && len(two.owns()) == 1
+	})
+	generation := one.Status().Generation
+	owned := two.owns()
+	if err := two.close(); err != nil {
+		t.Fatal(err)
+	}
+	two = c.start("two", static("two", "two:1", dir))
+	until(t, "it is back", func() bool { return two.Status().Ready })
+	if g := two.Status().Generation; g != generation || !slices.Equal(two.owns(), owned) {
+		t.Errorf("it came back into generation %d with %v; it left %d with %v", g, two.owns(), generation, owned)
+	}
+	if err := two.close(); err != nil {
+		t.Fatal(err)
+	}
+	two = c.start("two", static("two", "two:2", dir))
+	until(t, "the other knows its new address", func() bool {
+		routes, _ := one.Routes()
+		return routes.Instances["two"].Addr == "two:2"
+	})
+	until(t, "all is well", func() bool { return one.Status().Ready && two.Status().Ready })
 }

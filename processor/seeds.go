@@ -53,7 +53,7 @@ func seedsOf(app string, g broker.GroupDescription) ([]read.Peer, error) {
 			failed = err
 			continue
 		}
-		peers = append(peers, read.Peer{ID: d.Instance, Addr: d.Addr, HTTP: d.HTTP})
+		peers = append(peers, read.Peer{ID: d.Instance, Addr: d.Addr, HTTP: d.HTTP, Rack: d.Rack})
 	}
 	if len(peers) == 0 {
 		return nil, fmt.Errorf("find the instances of %s: %w", app, failed)

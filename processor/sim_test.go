@@ -142,7 +142,7 @@ func (s *sim) start(slot int, dir string, prepare ...func(*simInstance)) {
 	name := fmt.Sprintf("i%d-%d", slot, s.starts)
 	s.note("start %s", name)
 	in := &simInstance{slot: slot, host: s.net.Host(name), dir: dir, done: make(chan error, 1)}
-	in.wire = &wire{host: in.host}
+	in.wire = &wire{way: in.host.Dial}
 	in.client = s.client(in.wire.dial)
 	w, err := New(Config{
 		App: "sim", Instance: fmt.Sprintf("i%d", slot), Topology: s.topo, Client: in.client, StateDir: dir,

@@ -7,8 +7,6 @@ import (
 	"io"
 	"net"
 	"sync"
-
-	"github.com/streamgauge/streamgauge/internal/simnet"
 )
 
 // The Kafka requests that a worker sends, by their API key.
@@ -28,10 +26,10 @@ const (
 	silence         // the broker does it, and no answer ever comes
 )
 
-// wire is the way from one host to the brokers, on which requests may get lost.
+// wire is the way from one instance to the brokers, on which requests may get lost.
 // Safe for concurrent use.
 type wire struct {
-	host *simnet.Host
+	way func(ctx context.Context, network, address string) (net.Conn, error)
 
 	mu sync.Mutex
 	// judge decides on each request, by its API key; nil: all are delivered.
@@ -54,7 +52,7 @@ func (w *wire) fateOf(key int16) fate {
 }
 
 func (w *wire) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	c, err := w.host.Dial(ctx, network, address)
+	c, err := w.way(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
