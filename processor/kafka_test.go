@@ -15,6 +15,7 @@ import (
 	"github.com/streamgauge/streamgauge/view/read"
 	"github.com/streamgauge/streamgauge/view/schema"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // gate is a way to the brokers that can be shut: what is under way waits.
@@ -425,4 +426,60 @@ func TestKafkaStaticMemberComesBack(t *testing.T) {
 		return routes.Instances["two"].Addr == "two:2"
 	})
 	until(t, "all is well", func() bool { return one.Status().Ready && two.Status().Ready })
+}
+
+// A broker that throttles this client delays it, and that is all.
+func TestKafkaThrottles(t *testing.T) {
+	onKafka(t)
+	c := newTestCluster(t, pairSchema)
+	c.create("hits", 1)
+	quota := func(remove bool) {
+		t.Helper()
+		client, err := kgo.NewClient(kgo.SeedBrokers(c.addrs...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		req := kmsg.NewPtrAlterClientQuotasRequest()
+		entry := kmsg.NewAlterClientQuotasRequestEntry()
+		entity := kmsg.NewAlterClientQuotasRequestEntryEntity()
+		entity.Type, entity.Name = "client-id", kmsg.StringPtr("slow")
+		entry.Entity = append(entry.Entity, entity)
+		for _, key := range []string{"producer_byte_rate", "consumer_byte_rate"} {
+			op := kmsg.NewAlterClientQuotasRequestEntryOp()
+			op.Key, op.Value, op.Remove = key, 4_000, remove
+			entry.Ops = append(entry.Ops, op)
+		}
+		req.Entries = append(req.Entries, entry)
+		if _, err := req.RequestWith(context.Background(), client); err != nil {
+			t.Fatal(err)
+		}
+	}
+	quota(false)
+	t.Cleanup(func() { quota(true) })
+	in := c.start("one", func(cfg *Config) {
+		client, err := broker.New(broker.Config{Brokers: c.addrs, ClientID: "slow"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { client.Close() })
+		cfg.Client, cfg.Standbys = client, -1
+	})
+	var ms []message
+	for i := range 3000 {
+		key := fmt.Sprintf("%032d", i)
+		ms = append(ms, keyed(key, fmt.Sprintf(`{"page":%q,"at":"2024-01-01T00:00:00Z","ms":1}`, key)))
+	}
+	began := time.Now()
+	c.produce("hits", ms...)
+	until(t, "all is counted", func() bool {
+		as, err := in.Read(context.Background(), []*read.Request{{Query: read.Query{Store: "page-totals", Op: read.Size}}})
+		return err == nil && as[0].Err == nil && as[0].Count == 3000
+	})
+	if took := time.Since(began); took < 2*time.Second {
+		t.Errorf("it took %s: nothing was throttled", took)
+	}
+	if n := count(t, in.metrics.restarts); n > 0 {
+		t.Errorf("tasks started over %v times", n)
+	}
 }
