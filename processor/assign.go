@@ -50,7 +50,7 @@ type candidate struct {
 func (d *memberData) candidate(id string) candidate {
 	c := candidate{ID: id, Rack: d.Rack, Knows: make(map[string]string), Copies: make(map[taskID]heldCopy)}
 	for _, s := range d.Subtopologies {
-		c.Knows[s] = d.Schemas[s]
+		c.Knows[s] = d.Inputs[s].Schema
 	}
 	for _, name := range d.Tasks {
 		if t, err := parseTaskID(name); err == nil {
@@ -94,6 +94,8 @@ type terms struct {
 	Standbys      int              // wanted of each task
 	AcceptableLag int64            // changelog offsets that a new owner may be behind
 	WarmUps       int              // of one member at a time
+
+	topics map[string]string // that the subtopologies read; the plan has no use for it
 }
 
 // assignment is a plan: who owns what, and the other copies.

@@ -32,11 +32,19 @@ type memberData struct {
 	// Join counts the joins of this process. A member that joins again with the
 	// same data as before is given the assignment of before, without a plan.
 	Join int64 `json:"join,omitempty"`
-	// Schemas mark what each of its subtopologies would keep.
-	Schemas map[string]string `json:"schemas,omitempty"`
+	// Inputs describe its subtopologies, so that a leader of another schema can
+	// plan for those that it does not know.
+	Inputs map[string]inputData `json:"inputs,omitempty"`
 	// Copies that it has, open or in a file, by subtopology. A release that does
 	// not say has none.
 	Copies map[string][]heldCopy `json:"copies,omitempty"`
+}
+
+// inputData is a subtopology's input.
+type inputData struct {
+	Topic      string `json:"t"`
+	Partitions int32  `json:"n"`
+	Schema     string `json:"s,omitempty"` // mark of the columns that it keeps; "": it keeps no state
 }
 
 // heldCopy is a copy of a task as its instance tells of it.

@@ -31,13 +31,15 @@ func (w *Worker) subscription() broker.Subscription {
 	d := memberData{
 		Version: memberVersion, Instance: w.cfg.Instance, Addr: w.cfg.Addr, HTTP: w.cfg.HTTP,
 		Fingerprint: w.cfg.Topology.Fingerprint, Started: w.started, Rack: w.cfg.Rack,
-		Schemas: make(map[string]string), Copies: w.heldCopies(), Join: w.joins.Add(1),
+		Inputs: make(map[string]inputData), Copies: w.heldCopies(), Join: w.joins.Add(1),
 	}
 	for _, s := range w.cfg.Topology.Subtopologies {
 		d.Subtopologies = append(d.Subtopologies, s.Name)
+		input := inputData{Topic: s.TopicOf(w.cfg.App), Partitions: w.layout.partitions[s.Name]}
 		if len(s.Feeds) > 0 {
-			d.Schemas[s.Name] = columnsMark(columnsOf(s.Feeds))
+			input.Schema = columnsMark(columnsOf(s.Feeds))
 		}
+		d.Inputs[s.Name] = input
 	}
 	owned := make(map[string][]int32)
 	m := w.membership()
@@ -71,8 +73,9 @@ func (w *Worker) balance(members []broker.GroupMember) (map[string]broker.Assign
 		}
 		told[m.ID] = d
 	}
+	terms := w.terms(told)
 	route := &routeData{
-		Version: memberVersion, Partitions: w.layout.partitions, Active: make(map[string][]string),
+		Version: memberVersion, Partitions: terms.Partitions, Active: make(map[string][]string),
 		Superseded: superseded(told),
 	}
 	var candidates []candidate
@@ -88,7 +91,7 @@ func (w *Worker) balance(members []broker.GroupMember) (map[string]broker.Assign
 		peer := memberData{Version: d.Version, Instance: d.Instance, Addr: d.Addr, HTTP: d.HTTP, Fingerprint: d.Fingerprint, Rack: d.Rack}
 		route.Instances = append(route.Instances, peer)
 	}
-	p := plan(candidates, w.terms())
+	p := plan(candidates, terms)
 	route.fill(p, names)
 	tasks := p.Active
 	data := encodeData(route)
@@ -96,7 +99,7 @@ func (w *Worker) balance(members []broker.GroupMember) (map[string]broker.Assign
 	for _, m := range members {
 		a := broker.Assignment{Partitions: make(map[string][]int32), UserData: data}
 		for _, id := range tasks[m.ID] {
-			topic := w.topicOf(id.Subtopology)
+			topic := terms.topics[id.Subtopology]
 			a.Partitions[topic] = append(a.Partitions[topic], id.Partition)
 		}
 		result[m.ID] = a
@@ -104,14 +107,24 @@ func (w *Worker) balance(members []broker.GroupMember) (map[string]broker.Assign
 	return result, nil
 }
 
-// terms are what this instance, as the leader, plans by.
-func (w *Worker) terms() terms {
+// terms are what this instance, as the leader, plans by. Of a subtopology that it
+// does not know itself it goes by what members tell.
+func (w *Worker) terms(told map[string]*memberData) terms {
 	t := terms{
-		Partitions: w.layout.partitions, Stateful: make(map[string]bool),
+		Partitions: maps.Clone(w.layout.partitions), Stateful: make(map[string]bool),
 		Standbys: max(0, w.cfg.Standbys), AcceptableLag: w.cfg.AcceptableLag, WarmUps: w.cfg.WarmUps,
+		topics: make(map[string]string),
 	}
-	for sub := range w.layout.partitions {
-		t.Stateful[sub] = w.feeds(sub)
+	for _, s := range w.cfg.Topology.Subtopologies {
+		t.topics[s.Name], t.Stateful[s.Name] = s.TopicOf(w.cfg.App), len(s.Feeds) > 0
+	}
+	for _, id := range slices.Sorted(maps.Keys(told)) {
+		for sub, in := range told[id].Inputs {
+			if t.topics[sub] == "" && in.Partitions > 0 && in.Partitions <= maxUpstream {
+				t.topics[sub], t.Partitions[sub] = in.Topic, in.Partitions
+			}
+			t.Stateful[sub] = t.Stateful[sub] || in.Schema != ""
+		}
 	}
 	return t
 }
