@@ -12,22 +12,27 @@
 //	config.go        Config
 //	topics.go        topics needed, created, checked; RefusedError
 //	membership.go    the group: what members tell, what the leader plans
-//	assign.go        the plan, pure; memberdata.go its wire form
-//	task.go          a task and its lives; state.go its states
-//	start.go         a life's beginning; restore.go reading the changelogs
-//	loop.go          chunks, ticks, checkpoints, the end
+//	assign.go        the plan, pure; standby.go its copies; memberdata.go its wire form
+//	held.go          the copies that are here
+//	task.go          a task and its roles; state.go its states
+//	copy.go          what a task keeps open through all of them
+//	follow.go        restoring and following; lane.go one changelog of it
+//	start.go         an owner's beginning; restore.go what it compares
+//	loop.go          chunks, ticks, the end
 //	source.go        records of a source topic; forward.go on to repartition topics
 //	repartition.go   records of a repartition topic; envelope.go their form
 //	marks.go         marks and trimming; streamtime.go what marks say
 //	aggregate.go     pending rows
 //	commit.go        transactions, fence, doubt; commitrecord.go the record
+//	stuck.go         inputs that a transaction holds up
 //	letters.go       bad records
 //	expire.go        tombstones of expired windows
 //	rank.go          rankings kept for @top
 //	global.go        global tables
 //	serve.go         reads: finding the snapshot; query.go, top.go answering
+//	ends.go          ends of the sources, for the lag of copies
 //	hub.go           watches
-//	status.go        Status; metrics.go metrics
+//	status.go        Status; metrics.go, collect.go metrics
 //
 // sim_test.go and its neighbours run clusters in virtual time against a plain
 // fold: go test -run 'Simulation|CrashPoints' -seeds 100.

@@ -14,10 +14,6 @@ import (
 // fenced, the offsets read, the state restored, in this order.
 func (l *life) start(ctx context.Context) error {
 	if l.stateful() {
-		l.agg = newAggregator(l.sub, l.store, l.w.metrics)
-		for i := range l.sweeps {
-			l.sweeps[i].reset()
-		}
 		l.txn = l.w.cfg.Client.NewTransaction(l.w.cfg.App+"-"+l.id.String(), transactionTimeout)
 		if err := l.fence(ctx); err != nil {
 			return fmt.Errorf("fence the former owner: %w", err)
@@ -60,6 +56,12 @@ func (l *life) start(ctx context.Context) error {
 
 // begin sets up what takes the records.
 func (l *life) begin() error {
+	if l.stateful() { // not before: a file may have been discarded
+		l.agg = newAggregator(l.sub, l.store, l.w.metrics)
+		for i := range l.sweeps {
+			l.sweeps[i].reset()
+		}
+	}
 	l.held = l.position
 	l.lastNew = time.Now().UnixMilli()
 	if l.sub.Repartition != nil {

@@ -26,7 +26,7 @@ func (e *TLSError) Error() string {
 
 func (e *TLSError) Unwrap() error { return e.Err }
 
-// ErrTLSPort: a broker answered plain text with TLS.
+// ErrTLSPort says that a broker answered plain text with TLS.
 var ErrTLSPort = errors.New("broker: the port speaks TLS, and this client plain text")
 
 // secure makes TLS of a new connection, with the configuration as it is now.
