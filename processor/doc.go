@@ -13,7 +13,7 @@
 //	topics.go        topics needed, created, checked; RefusedError
 //	membership.go    the group: what members tell, what the leader plans
 //	assign.go        the plan, pure; standby.go its copies; memberdata.go its wire form
-//	held.go          the copies that are here
+//	held.go          the copies that are here; warmup.go asking for what has warmed up
 //	task.go          a task and its roles; state.go its states
 //	copy.go          what a task keeps open through all of them
 //	follow.go        restoring and following; lane.go one changelog of it

@@ -226,6 +226,9 @@ func (f *follower) take(ctx context.Context, c *broker.Chunk) error {
 	switch {
 	case errors.Is(c.Err, broker.ErrUnknownTopic), errors.Is(c.Err, broker.ErrUnknownTopicID):
 		return refuse(f.w.cfg.resetHint(), "changelog %s was deleted or created anew", c.Topic)
+	case errors.Is(c.Err, broker.ErrOffsetOutOfRange):
+		f.hide() // the log does not go on from here: the file is looked at anew
+		return fmt.Errorf("%w: follow %s from %d: %w", errReopen, c.TopicPartition, ln.next, c.Err)
 	case c.Err != nil:
 		return fmt.Errorf("%w: follow %s: %w", errReopen, c.TopicPartition, c.Err)
 	}
@@ -234,6 +237,7 @@ func (f *follower) take(ctx context.Context, c *broker.Chunk) error {
 		return err
 	}
 	f.done += next - ln.next
+	ln.idle = true
 	ln.next, ln.end = next, max(c.LastStable, next)
 	f.w.metrics.restored.Add(float64(next - c.Start))
 	if c.Holes && (f.whole || next > ln.target) {
@@ -421,12 +425,13 @@ func (f *follower) behind() (n int64) {
 // for them, so that what is kept stays bounded.
 func (f *follower) fetchOn() {
 	for i, ln := range f.lanes {
-		if f.fenced && ln.next >= ln.target {
+		if !ln.idle || f.fenced && ln.next >= ln.target {
 			continue
 		}
 		if ln.bytes > restoreBatch && slices.ContainsFunc(f.lanes, func(o *lane) bool { return o.newest() < ln.newest() && o.next < o.end }) {
 			continue
 		}
+		ln.idle = false
 		f.w.restores.Resume(f.changelog[i], ln.next)
 	}
 }

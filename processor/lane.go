@@ -17,7 +17,7 @@ type lane struct {
 	groups []group
 	open   group // rows after the newest record
 	bytes  int   // of groups and open
-	idle   bool  // not being fetched: it is ahead of the others
+	idle   bool  // nothing is on its way: it is to be fetched on
 }
 
 // group is a transaction's share of one changelog: rows in the order of the log,

@@ -203,15 +203,12 @@ func lockFolder(dir string) (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// rejoinEvery is the least time between rebalances that this instance asks for.
-const rejoinEvery = 2 * time.Second
-
 // manage applies assignments until ctx ends or inner does. Then it has every task
 // commit, leaves the group, so that others take over while the files are written,
 // and waits for these.
 func (w *Worker) manage(ctx, inner context.Context, leave func()) error {
 	var result error
-	var applied time.Time
+	asking := newAsking()
 loop:
 	for {
 		select {
@@ -223,10 +220,9 @@ loop:
 			break loop
 		case m := <-w.plans:
 			w.apply(inner, m)
-			applied = time.Now()
+			asking.assigned(m)
 		case <-w.warm:
-			if time.Since(applied) >= rejoinEvery && w.allWarm(time.Since(applied)) {
-				applied = time.Now()
+			if asking.due(w.warming()) {
 				w.log.Info("warm-ups have caught up; asking the group for their tasks")
 				w.member.Rejoin()
 			}
@@ -243,25 +239,6 @@ loop:
 		<-t.done
 	}
 	return result
-}
-
-// warmed tells that a warm-up here has caught up.
-func (w *Worker) warmed() {
-	select {
-	case w.warm <- struct{}{}:
-	default:
-	}
-}
-
-// allWarm says whether the group should be asked now for what has warmed up here:
-// when nothing else is about to, or after a while.
-func (w *Worker) allWarm(since time.Duration) bool {
-	for _, t := range w.allTasks() {
-		if state, _ := t.cond.get(); t.role() == read.WarmUp && state != Following && since < 10*rejoinEvery {
-			return false
-		}
-	}
-	return true
 }
 
 // refused is called when a task, or the whole instance, must not go on.
