@@ -7,7 +7,7 @@ LINT_VERSION := v2.15.0
 FUZZTIME ?= 20s
 BROKERS  ?= 1
 
-.PHONY: help build run test race check lint vet generate generate-diff tidy-diff fuzz bench web web-diff test-web kafka-up kafka-down test-kafka clean
+.PHONY: help build run test race check lint vet generate generate-diff tidy-diff fuzz bench web web-diff test-web kafka-up kafka-down test-kafka chaos clean
 
 help: ## list what there is
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,6 +73,10 @@ test-kafka: ## kill instances over a real Kafka, and compare with a fold
 	deploy/kafka/kafka.sh up 1
 	STREAMGAUGE_TEST_KAFKA=127.0.0.1:29091 $(GO) test -count=1 -v -timeout 10m ./internal/chaos; \
 	  result=$$?; deploy/kafka/kafka.sh down; exit $$result
+
+chaos: ## break instances and brokers by a seed while answers are checked: DURATION=120s SEED=n BROKERS=3 FLAGS=...
+	$(GO) run ./internal/chaos/cmd -duration $(or $(DURATION),120s) $(if $(SEED),-seed $(SEED)) \
+	  -brokers $(if $(filter command line environment,$(origin BROKERS)),$(BROKERS),3) $(FLAGS)
 
 clean: ## delete what was built
 	rm -rf bin .cache

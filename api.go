@@ -13,6 +13,7 @@ import (
 	"github.com/streamgauge/streamgauge/auth"
 	"github.com/streamgauge/streamgauge/gateway/server"
 	"github.com/streamgauge/streamgauge/processor"
+	"github.com/streamgauge/streamgauge/view/read"
 )
 
 // pageInfo is what the dashboard must know before it can ask anything.
@@ -52,7 +53,7 @@ var (
 )
 
 // api serves what the dashboard asks besides GraphQL.
-func (in *instance) api(s setup) map[string]http.Handler {
+func (e *edge) api(s setup, instances func() []instanceInfo) map[string]http.Handler {
 	info := s.page
 	info.Instance = s.cfg.Instance
 	routes := map[string]http.Handler{
@@ -63,15 +64,15 @@ func (in *instance) api(s setup) map[string]http.Handler {
 			}
 			writeJSON(w, http.StatusOK, shown)
 		}),
-		"GET /api/instances": in.guard(s, func(w http.ResponseWriter, _ *http.Request) {
-			writeJSON(w, http.StatusOK, map[string]any{"demo": info.Demo, "instances": in.all(s)})
+		"GET /api/instances": e.guard(s, func(w http.ResponseWriter, _ *http.Request) {
+			writeJSON(w, http.StatusOK, map[string]any{"demo": info.Demo, "instances": instances()})
 		}),
 	}
 	if s.cluster == nil {
 		return routes
 	}
 	for name, do := range map[string]func(string) error{"stop": s.cluster.stopInstance, "start": s.cluster.startInstance} {
-		routes["POST /api/instances/{id}/"+name] = in.guard(s, func(w http.ResponseWriter, r *http.Request) {
+		routes["POST /api/instances/{id}/"+name] = e.guard(s, func(w http.ResponseWriter, r *http.Request) {
 			switch err := do(r.PathValue("id")); {
 			case errors.Is(err, errNoInstance):
 				refuse(w, http.StatusNotFound, server.CodeBadInput, err.Error())
@@ -112,7 +113,7 @@ func loopbackName(host string) bool {
 
 // guard lets those through whose token covers every store: what it guards tells
 // of all of them.
-func (in *instance) guard(s setup, next http.HandlerFunc) http.Handler {
+func (e *edge) guard(s setup, next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		bearer, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		p, err := s.verifier.Verify(r.Context(), bearer)
@@ -140,10 +141,17 @@ func (in *instance) all(s setup) []instanceInfo {
 	}
 	own := in.info()
 	own.Self = true
-	list := []instanceInfo{own}
 	routes, _ := in.worker.Routes()
+	list := append(routed(routes, s.cfg.Instance), own)
+	slices.SortFunc(list, func(a, b instanceInfo) int { return strings.Compare(a.ID, b.ID) })
+	return list
+}
+
+// routed tells of all instances but one what the routes say, by name.
+func routed(routes *read.Routes, but string) []instanceInfo {
+	list := []instanceInfo{}
 	for id, peer := range routes.Instances {
-		if id == s.cfg.Instance {
+		if id == but {
 			continue
 		}
 		other := instanceInfo{ID: id, HTTP: peer.HTTP, Running: true, Ready: true, Tasks: []processor.TaskStatus{}, Tables: []processor.TableStatus{}}

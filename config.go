@@ -1,20 +1,17 @@
 package streamgauge
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/netip"
 	"os"
-	"slices"
 	"time"
 
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 	"github.com/streamgauge/streamgauge/auth"
 	"github.com/streamgauge/streamgauge/gateway/server"
+	"github.com/streamgauge/streamgauge/internal/kafka"
+	"github.com/streamgauge/streamgauge/internal/settings"
 )
 
 // Config is everything that can be set of an instance. deploy/streamgauge.yml
@@ -22,26 +19,31 @@ import (
 // overrides a setting: STREAMGAUGE_ and its path in capitals, STATE_DIR for
 // state.dir; lists are divided by commas.
 type Config struct {
-	App      string `yaml:"app"`
-	Instance string `yaml:"instance"`
-	Kafka    struct {
-		Brokers           []string      `yaml:"brokers"`
-		Replication       int           `yaml:"replication"`
-		StaticMember      bool          `yaml:"staticMember"`
-		SessionTimeout    time.Duration `yaml:"sessionTimeout"`
-		HeartbeatInterval time.Duration `yaml:"heartbeatInterval"`
-	} `yaml:"kafka"`
-	Listen struct {
-		HTTP          string `yaml:"http"`
-		GRPC          string `yaml:"grpc"`
-		Advertise     string `yaml:"advertise"`
-		AdvertiseHTTP string `yaml:"advertiseHTTP"`
+	App         string        `yaml:"app"`
+	Instance    string        `yaml:"instance"`
+	Rack        string        `yaml:"rack"`
+	StopTimeout time.Duration `yaml:"stopTimeout"`
+	Kafka       kafka.Config  `yaml:"kafka"`
+	Listen      struct {
+		HTTP          string    `yaml:"http"`
+		GRPC          string    `yaml:"grpc"`
+		Advertise     string    `yaml:"advertise"`
+		AdvertiseHTTP string    `yaml:"advertiseHTTP"`
+		TLS           listenTLS `yaml:"tls"`
 	} `yaml:"listen"`
+	// Gateway is for a gateway alone.
+	Gateway struct {
+		Seeds []string `yaml:"seeds"`
+	} `yaml:"gateway"`
 	State struct {
 		Dir                string        `yaml:"dir"`
 		OverlayBytes       int64         `yaml:"overlayBytes"`
 		CommitInterval     time.Duration `yaml:"commitInterval"`
 		CheckpointInterval time.Duration `yaml:"checkpointInterval"`
+		// Standbys of each task; 0: none.
+		Standbys      int   `yaml:"standbys"`
+		AcceptableLag int64 `yaml:"acceptableLag"`
+		WarmUps       int   `yaml:"warmUps"`
 	} `yaml:"state"`
 	Processing struct {
 		MaxAhead time.Duration `yaml:"maxAhead"`
@@ -53,16 +55,18 @@ type Config struct {
 		MaxRows int           `yaml:"maxRows"`
 		// MaxPoints bounds one key's series.
 		MaxPoints int `yaml:"maxPoints"`
+		// MaxAge bounds the age of what copies that are not active answer.
+		MaxAge time.Duration `yaml:"maxAge"`
 	} `yaml:"reads"`
 	Auth struct {
-		Mode            string    `yaml:"mode"`
-		Algorithms      []string  `yaml:"algorithms"`
-		Keys            []authKey `yaml:"keys"`
-		Issuer          string    `yaml:"issuer"`
-		Audience        string    `yaml:"audience"`
-		ScopeClaims     []string  `yaml:"scopeClaims"`
-		TokensFile      string    `yaml:"tokensFile"`
-		AnonymousScopes []string  `yaml:"anonymousScopes"`
+		Mode            string   `yaml:"mode"`
+		Algorithms      []string `yaml:"algorithms"`
+		Keys            authKeys `yaml:"keys"`
+		Issuer          string   `yaml:"issuer"`
+		Audience        string   `yaml:"audience"`
+		ScopeClaims     []string `yaml:"scopeClaims"`
+		TokensFile      string   `yaml:"tokensFile"`
+		AnonymousScopes []string `yaml:"anonymousScopes"`
 	} `yaml:"auth"`
 	Web struct {
 		Origins        []string `yaml:"origins"`
@@ -90,6 +94,20 @@ type Config struct {
 	} `yaml:"log"`
 }
 
+// listenTLS is mutual TLS between instances: off while nothing is set.
+type listenTLS struct {
+	Cert string `yaml:"cert"`
+	Key  string `yaml:"key"`
+	CA   string `yaml:"ca"`
+	// Names of peers; none: the application's.
+	Names []string `yaml:"names"`
+}
+
+type authKeys []authKey
+
+// SetFirst takes the file of one key, from the environment.
+func (k *authKeys) SetFirst(file string) { *k = authKeys{{File: file}} }
+
 type authKey struct {
 	File      string `yaml:"file"`
 	ID        string `yaml:"id"`
@@ -102,14 +120,15 @@ func DefaultConfig(app string) *Config {
 	if host, err := os.Hostname(); err == nil {
 		c.Instance = host
 	}
-	c.Kafka.Brokers = []string{"127.0.0.1:9092"}
-	c.Kafka.Replication = -1
-	c.Kafka.SessionTimeout, c.Kafka.HeartbeatInterval = 10*time.Second, 3*time.Second
+	c.StopTimeout = 30 * time.Second
+	c.Kafka = kafka.Default()
 	c.Listen.HTTP, c.Listen.GRPC = "127.0.0.1:8080", "127.0.0.1:9090"
 	c.State.Dir, c.State.OverlayBytes = "state", 256<<20
 	c.State.CommitInterval, c.State.CheckpointInterval = 100*time.Millisecond, 30*time.Second
+	c.State.Standbys, c.State.AcceptableLag, c.State.WarmUps = 1, 10_000, 2
 	c.Processing.MaxAhead, c.Processing.OnError, c.Processing.OnLoss = time.Hour, "deadLetter", "stop"
 	c.Reads.Timeout, c.Reads.MaxRows, c.Reads.MaxPoints = 5*time.Second, 100_000, 10_000
+	c.Reads.MaxAge = time.Minute
 	c.Auth.Mode = "jwt"
 	c.Web.Playground, c.Web.Introspection, c.Web.Dashboard = true, true, true
 	c.Limits.Body, c.Limits.Tokens, c.Limits.Depth, c.Limits.Aliases = 256<<10, 2000, 15, 30
@@ -126,39 +145,14 @@ func DefaultConfig(app string) *Config {
 func LoadConfig(app, path string, environ []string) (*Config, error) {
 	c := DefaultConfig(app)
 	if path != "" {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			return nil, fmt.Errorf("read configuration: %w", err)
-		}
-		if err := decode(c, b); err != nil {
-			return nil, fmt.Errorf("configuration: %s:%s", path, mistake(b, err))
+		if err := settings.File(c, path); err != nil {
+			return nil, err
 		}
 	}
-	if err := override(c, environ); err != nil {
+	if err := settings.Environment(c, environ); err != nil {
 		return nil, err
 	}
 	return c, c.check()
-}
-
-// decode reads a file over what c has. A section without a setting would clear
-// all of it: it changes nothing.
-func decode(c *Config, file []byte) error {
-	f, err := parser.ParseBytes(file, 0)
-	if err != nil {
-		return err
-	}
-	for _, doc := range f.Docs {
-		if doc.Body == nil || doc.Body.Type() == ast.NullType || doc.Body.Type() == ast.CommentType {
-			continue
-		}
-		if m, ok := doc.Body.(*ast.MappingNode); ok {
-			m.Values = slices.DeleteFunc(m.Values, func(v *ast.MappingValueNode) bool { return v.Value.Type() == ast.NullType })
-		}
-		if err := yaml.NewDecoder(bytes.NewReader(nil), yaml.Strict()).DecodeFromNode(doc.Body, c); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // authConfig is what the verifier is made of.

@@ -1,12 +1,16 @@
 package streamgauge
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/streamgauge/streamgauge/internal/certs"
+	"github.com/streamgauge/streamgauge/internal/kafka"
 )
 
 // The reference file says what the defaults are.
@@ -95,6 +99,14 @@ func TestConfigMistakes(t *testing.T) {
 		{"port", "listen: {grpc: \"127.0.0.1:65536\"}", "", `listen.grpc is "127.0.0.1:65536": want host:port, with a port from 0 to 65535`},
 		{"advertised", "listen: {advertise: \":9090\"}", "", `listen.advertise is ":9090": want a host and a port that others can reach`},
 		{"broker", "kafka: {brokers: [x]}", "", `kafka.brokers is "x": want host:port, with a port from 0 to 65535`},
+		{"seed", "gateway: {seeds: [x]}", "", `gateway.seeds is "x": want host:port, with a port from 0 to 65535`},
+		{"standbys", "state: {standbys: -1}", "", "state.standbys is -1; allowed: 0 to 10"},
+		{"age", "reads: {maxAge: 0s}", "", "reads.maxAge is 0s; allowed: 1ms and more"},
+		{"stop", "stopTimeout: -1s", "", "stopTimeout is -1s; allowed: 1ms and more"},
+		{"half of TLS", "listen: {tls: {cert: x, key: y}}", "", "listen.tls.ca is not set: cert, key and ca go together"},
+		{"names without TLS", "listen: {tls: {names: [x]}}", "", "listen.tls.cert is not set: cert, key and ca go together"},
+		{"SASL", "kafka: {sasl: {user: x}}", "", "kafka.sasl has settings but no mechanism: set kafka.sasl.mechanism to one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, or leave them out"},
+		{"environment's password", "", "STREAMGAUGE_KAFKA_SASL_PASSWORD=S3CRET", "kafka.sasl has settings but no mechanism: set kafka.sasl.mechanism to one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, or leave them out"},
 		{"network", "web: {trustedProxies: [x]}", "", `web.trustedProxies: "x" is no network such as 10.0.0.0/8`},
 		{"environment", "", "STREAMGAUGE_STATE_OVERLAYBYTES=lots", `environment variable STREAMGAUGE_STATE_OVERLAYBYTES: want a whole number, got "lots"`},
 		{"environment's duration", "", "STREAMGAUGE_READS_TIMEOUT=5", `environment variable STREAMGAUGE_READS_TIMEOUT: want a duration such as 10s, got "5"`},
@@ -118,6 +130,34 @@ func TestConfigMistakes(t *testing.T) {
 	}
 	if _, err := LoadConfig("app", "nowhere.yml", nil); err == nil || !strings.Contains(err.Error(), "nowhere.yml") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Every setting of the transports has its variable.
+func TestConfigOfTransports(t *testing.T) {
+	dir := t.TempDir()
+	ca := certs.NewAuthority(t, "kafka")
+	f := ca.Write(t, dir, ca, certs.Leaf{})
+	c, err := LoadConfig("app", "", []string{
+		"STREAMGAUGE_KAFKA_TLS_ENABLED=true", "STREAMGAUGE_KAFKA_TLS_CA=" + f.CA, "STREAMGAUGE_KAFKA_TLS_CERT=" + f.Cert,
+		"STREAMGAUGE_KAFKA_TLS_KEY=" + f.Key, "STREAMGAUGE_KAFKA_TLS_SERVERNAME=kafka",
+		"STREAMGAUGE_KAFKA_SASL_MECHANISM=PLAIN", "STREAMGAUGE_KAFKA_SASL_USER=app", "STREAMGAUGE_KAFKA_SASL_PASSWORD=S3CRET",
+		"STREAMGAUGE_LISTEN_TLS_CERT=c", "STREAMGAUGE_LISTEN_TLS_KEY=k", "STREAMGAUGE_LISTEN_TLS_CA=a", "STREAMGAUGE_LISTEN_TLS_NAMES=x,y",
+		"STREAMGAUGE_GATEWAY_SEEDS=a:1,b:2", "STREAMGAUGE_RACK=r1", "STREAMGAUGE_STOPTIMEOUT=5s", "STREAMGAUGE_STATE_STANDBYS=0",
+		"STREAMGAUGE_AUTH_KEYS=key.pem",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Kafka.TLS != (kafka.TLS{Enabled: true, CA: f.CA, Cert: f.Cert, Key: f.Key, ServerName: "kafka"}) ||
+		c.Kafka.SASL != (kafka.SASL{Mechanism: "PLAIN", User: "app", Password: "S3CRET"}) ||
+		!reflect.DeepEqual(c.Listen.TLS, listenTLS{Cert: "c", Key: "k", CA: "a", Names: []string{"x", "y"}}) ||
+		len(c.Gateway.Seeds) != 2 || c.Rack != "r1" || c.StopTimeout != 5*time.Second || c.State.Standbys != 0 ||
+		len(c.Auth.Keys) != 1 || c.Auth.Keys[0].File != "key.pem" {
+		t.Errorf("got %+v", c)
+	}
+	if text := fmt.Sprintf("%+v", c); strings.Contains(text, "S3CRET") {
+		t.Error("the configuration shows its password")
 	}
 }
 

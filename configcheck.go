@@ -17,7 +17,7 @@ func (c *Config) check() error {
 	if c.App == "" || c.Instance == "" || c.State.Dir == "" || len(c.Kafka.Brokers) == 0 {
 		return errors.New("configuration: app, instance, state.dir and kafka.brokers must be set")
 	}
-	for _, check := range []func() error{c.checkWords, c.checkTimes, c.checkSizes, c.checkAddresses} {
+	for _, check := range []func() error{c.checkWords, c.checkTimes, c.checkSizes, c.checkAddresses, c.checkTLS, c.Kafka.Check} {
 		if err := check(); err != nil {
 			return fmt.Errorf("configuration: %w", err)
 		}
@@ -58,6 +58,8 @@ func (c *Config) checkTimes() error {
 		{"state.checkpointInterval", c.State.CheckpointInterval},
 		{"processing.maxAhead", c.Processing.MaxAhead},
 		{"reads.timeout", c.Reads.Timeout},
+		{"reads.maxAge", c.Reads.MaxAge},
+		{"stopTimeout", c.StopTimeout},
 	} {
 		if s.value < time.Millisecond {
 			return fmt.Errorf("%s is %s; allowed: 1ms and more", s.name, s.value)
@@ -77,11 +79,16 @@ func (c *Config) checkSizes() error {
 		{"state.overlayBytes", c.State.OverlayBytes},
 		{"reads.maxRows", int64(c.Reads.MaxRows)},
 		{"reads.maxPoints", int64(c.Reads.MaxPoints)},
+		{"state.acceptableLag", c.State.AcceptableLag},
+		{"state.warmUps", int64(c.State.WarmUps)},
 		{"limits.pageSize", int64(c.Limits.PageSize)},
 	} {
 		if s.value < 1 {
 			return fmt.Errorf("%s is %d; allowed: 1 and more", s.name, s.value)
 		}
+	}
+	if n := c.State.Standbys; n < 0 || n > 10 {
+		return fmt.Errorf("state.standbys is %d; allowed: 0 to 10", n)
 	}
 	if r := c.Kafka.Replication; r != -1 && (r < 1 || r > 32767) {
 		return fmt.Errorf("kafka.replication is %d; allowed: 1 to 32767, or -1 for the brokers' default", r)
@@ -113,8 +120,11 @@ func (c *Config) checkAddresses() error {
 	for _, b := range c.Kafka.Brokers {
 		reached = append(reached, struct{ name, value string }{"kafka.brokers", b})
 	}
+	for _, seed := range c.Gateway.Seeds {
+		reached = append(reached, struct{ name, value string }{"gateway.seeds", seed})
+	}
 	for _, s := range reached {
-		if s.value == "" && s.name != "kafka.brokers" {
+		if s.value == "" && strings.HasPrefix(s.name, "listen.") {
 			continue
 		}
 		host, port, err := splitAddr(s.value)
@@ -140,4 +150,21 @@ func splitAddr(addr string) (host string, port int, err error) {
 		return "", 0, errors.New("want host:port, with a port from 0 to 65535")
 	}
 	return host, port, nil
+}
+
+// checkTLS says what is missing of listen.tls; the files are read at start.
+func (c *Config) checkTLS() error {
+	t := &c.Listen.TLS
+	if t.Cert == "" && t.Key == "" && t.CA == "" && len(t.Names) == 0 {
+		return nil
+	}
+	for _, s := range []struct{ name, value string }{{"cert", t.Cert}, {"key", t.Key}, {"ca", t.CA}} {
+		if s.value == "" {
+			return fmt.Errorf("listen.tls.%s is not set: cert, key and ca go together", s.name)
+		}
+	}
+	if slices.Contains(t.Names, "") {
+		return errors.New("listen.tls.names has an empty name")
+	}
+	return nil
 }

@@ -5,39 +5,27 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/streamgauge/streamgauge/auth"
-	"github.com/streamgauge/streamgauge/gateway"
-	"github.com/streamgauge/streamgauge/gateway/server"
-	"github.com/streamgauge/streamgauge/graph/resolve"
 	"github.com/streamgauge/streamgauge/processor"
 	"github.com/streamgauge/streamgauge/processor/broker"
-	"github.com/streamgauge/streamgauge/view"
-	"github.com/streamgauge/streamgauge/view/read"
 	"github.com/streamgauge/streamgauge/view/read/rpc"
 	"github.com/streamgauge/streamgauge/view/schema"
-	"github.com/streamgauge/streamgauge/web"
-	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 )
 
-// instance is one instance: a worker, its gRPC, a gateway and the HTTP edge.
+// instance is one instance: an edge, a worker behind it, and the worker's gRPC.
 type instance struct {
-	cfg     *Config
-	log     *slog.Logger
-	client  *broker.Client
-	worker  *processor.Worker
-	gateway *gateway.Gateway
-	server  *server.Server
-	grpc    *grpc.Server
-	http    net.Listener
-	rpc     net.Listener
+	*edge
+	client   *broker.Client
+	worker   *processor.Worker
+	grpc     *grpc.Server
+	rpc      net.Listener
+	greeting rpc.Greeting
 }
 
 // setup is what an instance is made of.
@@ -57,92 +45,80 @@ type setup struct {
 
 // newInstance binds the ports and makes the parts; nothing runs yet.
 func newInstance(s setup) (_ *instance, err error) {
-	in := &instance{cfg: s.cfg, log: s.log.With("instance", s.cfg.Instance)}
+	in := &instance{greeting: rpc.Greeting{Instance: s.cfg.Instance, Process: rand.Uint64()}}
+	if in.edge, err = newEdge(s); err != nil {
+		return nil, err
+	}
 	defer func() {
 		if err != nil {
 			in.close()
 		}
 	}()
-	if in.http, err = listen(s.cfg.Listen.HTTP); err != nil {
-		return nil, err
-	}
 	if in.rpc, err = listen(s.cfg.Listen.GRPC); err != nil {
 		return nil, err
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if in.client, err = broker.New(broker.Config{Brokers: s.cfg.Kafka.Brokers, ClientID: s.cfg.App + "-" + s.cfg.Instance, Logger: in.log}); err != nil {
+	in.warnOfAddresses()
+	if in.client, err = s.cfg.Kafka.Client(s.cfg.App+"-"+s.cfg.Instance, in.log); err != nil {
 		return nil, err
 	}
-	if in.worker, err = processor.New(in.workerConfig(s, registry)); err != nil {
+	if in.worker, err = processor.New(in.workerConfig(s, in.registry)); err != nil {
 		return nil, err
 	}
-	in.gateway, err = gateway.New(gateway.Config{
-		Views: s.topology.Views, Routes: in.worker, Local: in.worker, LocalID: s.cfg.Instance,
-		Dial:    func(p read.Peer) (gateway.Peer, error) { return rpc.NewClient(p.Addr, rpc.Options{}) },
-		Allow:   func(ctx context.Context, v *view.View) error { return auth.Allow(ctx, v.Scope) },
-		Timeout: s.cfg.Reads.Timeout, MaxFirst: s.cfg.Limits.PageSize,
-		Logger: in.log, Registerer: registry,
+	err = in.open(s, behind{
+		routes: in.worker, local: in.worker,
+		ready: func() (bool, any) {
+			st := in.worker.Status()
+			// Without a token it says no more than a probe needs.
+			return st.Ready, map[string]any{"instance": st.Instance, "ready": st.Ready, "reason": st.Reason}
+		},
+		instances: func() []instanceInfo { return in.all(s) },
 	})
 	if err != nil {
 		return nil, err
 	}
-	if in.server, err = in.newServer(s, registry); err != nil {
-		return nil, err
+	options := rpc.ServerOptions()
+	if in.identity != nil {
+		options = append(options, grpc.Creds(in.identity.Server()))
 	}
-	in.grpc = grpc.NewServer(rpc.ServerOptions()...)
-	rpc.Register(in.grpc, in.worker)
+	in.grpc = grpc.NewServer(options...)
+	rpc.Register(in.grpc, rpc.Service{Instance: in.worker, Routes: liveRoutes{in.worker}, Greeting: in.greeting})
 	return in, nil
 }
 
-// listen binds an address; why it cannot comes with what to do.
-func listen(addr string) (net.Listener, error) {
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s: %w; %s", addr, reason(err), remedy(err))
-	}
-	return l, nil
-}
+// liveRoutes are a worker's, for those who follow them: while the group has not
+// been heard of they are not to be believed.
+type liveRoutes struct{ *processor.Worker }
 
-func reason(err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) {
-		return op.Err
-	}
-	return err
-}
+// Live says whether the group was heard of within a session timeout.
+func (l liveRoutes) Live() bool { return l.Status().Live }
 
-func remedy(err error) string {
-	var unknown *net.DNSError
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return "stop what uses the port, or choose another"
-	case errors.Is(err, syscall.EACCES):
-		return "choose a port from 1024 on, or run with the right to bind it"
-	case errors.Is(err, syscall.EADDRNOTAVAIL), errors.As(err, &unknown):
-		return "use an address or a name of this machine, such as 127.0.0.1"
+// advertised is where others reach this instance's gRPC.
+func (in *instance) advertised() string {
+	if in.cfg.Listen.Advertise != "" {
+		return in.cfg.Listen.Advertise
 	}
-	return "want host:port, such as 127.0.0.1:8080"
+	return in.rpc.Addr().String()
 }
 
 func (in *instance) workerConfig(s setup, registry prometheus.Registerer) processor.Config {
-	addr, page := in.cfg.Listen.Advertise, in.cfg.Listen.AdvertiseHTTP
-	if addr == "" {
-		addr = in.rpc.Addr().String()
-	}
+	page := in.cfg.Listen.AdvertiseHTTP
 	if page == "" {
 		page = in.http.Addr().String()
 	}
 	c := processor.Config{
-		App: s.cfg.App, Instance: s.cfg.Instance, Addr: addr, HTTP: page,
+		App: s.cfg.App, Instance: s.cfg.Instance, Addr: in.advertised(), HTTP: page,
 		Topology: s.topology, Client: in.client, StateDir: s.cfg.State.Dir,
 		Replication:    int16(s.cfg.Kafka.Replication),
 		SessionTimeout: s.cfg.Kafka.SessionTimeout, HeartbeatInterval: s.cfg.Kafka.HeartbeatInterval,
 		CommitInterval: s.cfg.State.CommitInterval, CheckpointInterval: s.cfg.State.CheckpointInterval,
 		OverlayBytes: s.cfg.State.OverlayBytes, MaxAhead: s.cfg.Processing.MaxAhead, MaxRows: s.cfg.Reads.MaxRows, MaxPoints: s.cfg.Reads.MaxPoints,
 		SkipLost: s.cfg.Processing.OnLoss == "skip", FailOnBadRecord: s.cfg.Processing.OnError == "fail",
+		Standbys: s.cfg.State.Standbys, AcceptableLag: s.cfg.State.AcceptableLag, WarmUps: s.cfg.State.WarmUps, Rack: s.cfg.Rack,
 		StartOver: s.startOver,
 		Logger:    s.log, Registerer: registry,
+	}
+	if c.Standbys == 0 {
+		c.Standbys = -1 // for the worker 0 is the default
 	}
 	if s.cfg.Kafka.StaticMember {
 		c.StaticID = s.cfg.Instance
@@ -150,72 +126,23 @@ func (in *instance) workerConfig(s setup, registry prometheus.Registerer) proces
 	return c
 }
 
-func (in *instance) newServer(s setup, registry *prometheus.Registry) (*server.Server, error) {
-	proxies, err := s.cfg.proxies()
-	if err != nil {
-		return nil, err
-	}
-	c := server.Config{
-		Schema: s.app.New(in.gateway), Verifier: s.verifier, Limits: s.cfg.limits(),
-		Origins: s.cfg.Web.Origins, TrustedProxies: proxies, NoIntrospection: !s.cfg.Web.Introspection,
-		Ready: func() (bool, any) {
-			st := in.worker.Status()
-			// Without a token it says no more than a probe needs.
-			return st.Ready, map[string]any{"instance": st.Instance, "ready": st.Ready, "reason": st.Reason}
-		},
-		Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
-		Routes:  in.api(s),
-		Extensions: func(ctx context.Context) (context.Context, func() map[string]any) {
-			ctx = resolve.BeginOperation(ctx)
-			return ctx, func() map[string]any { return resolve.Collected(ctx) }
-		},
-		Ending: resolve.BeginSubscription,
-		Logger: in.log, Registerer: registry,
-	}
-	if s.cfg.Web.Dashboard {
-		c.Dashboard = web.Dashboard()
-	}
-	if s.cfg.Web.Playground {
-		c.Playground = web.Playground()
-	}
-	return server.New(c)
-}
-
 // run runs the instance until ctx ends or it must not go on. The edge stops
 // first, then the gateway, then the worker.
 func (in *instance) run(ctx context.Context) error {
 	defer in.close()
-	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	g, inner := errgroup.WithContext(inner)
-	edge, closeEdge := context.WithCancel(inner)
-	defer closeEdge()
-	g.Go(func() error { return in.worker.Run(inner) })
-	g.Go(func() error { return in.gateway.Run(inner) })
-	g.Go(func() error {
-		if err := in.grpc.Serve(in.rpc); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
-			return fmt.Errorf("grpc: %w", err)
-		}
-		return nil
+	return in.edge.run(ctx, beside{
+		parts: []func(context.Context) error{in.worker.Run, in.watchAddress, func(context.Context) error {
+			if err := in.grpc.Serve(in.rpc); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+				return fmt.Errorf("grpc: %w", err)
+			}
+			return nil
+		}},
+		drained: in.stopGRPC,
+		cut: func() {
+			in.grpc.Stop()
+			in.closeClient()
+		},
 	})
-	served := make(chan error, 1)
-	go func() { served <- in.server.Serve(edge, in.http) }()
-	g.Go(func() error {
-		var err error
-		select {
-		case <-ctx.Done():
-			closeEdge()
-			err = <-served
-		case <-inner.Done():
-			closeEdge()
-			err = <-served
-		case err = <-served:
-		}
-		in.stopGRPC()
-		stop()
-		return err
-	})
-	return g.Wait()
 }
 
 // stopGRPC lets calls end, but not for long.
@@ -227,16 +154,17 @@ func (in *instance) stopGRPC() {
 
 // close releases what newInstance took; what run has closed already stays so.
 func (in *instance) close() {
-	for _, l := range []net.Listener{in.http, in.rpc} {
-		if l != nil {
-			if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-				in.log.Debug("listener not closed cleanly", "err", err)
-			}
-		}
+	in.edge.close()
+	if in.rpc != nil {
+		in.closeListener(in.rpc)
 	}
 	if in.client != nil {
-		if err := in.client.Close(); err != nil {
-			in.log.Debug("client not closed cleanly", "err", err)
-		}
+		in.closeClient()
+	}
+}
+
+func (in *instance) closeClient() {
+	if err := in.client.Close(); err != nil {
+		in.log.Debug("client not closed cleanly", "err", err)
 	}
 }

@@ -5,9 +5,12 @@
 //	streamgauge.go  App, Main: the commands of an application
 //	config.go       Config: a YAML file with environment overrides
 //	configcheck.go  what is allowed in it
-//	configenv.go    the overrides, and where a mistake is
-//	instance.go     one instance, wired
+//	edge.go         gateway and HTTP, which every instance has; stopping
+//	instance.go     one instance, wired: an edge with a worker
+//	reach.go        whether others reach it where it says
+//	preflight.go    what Kafka must let it do
 //	run.go          the run command
+//	alone.go        the gateway command: an edge without a worker
 //	demo.go         the demo command: broker and instances in one process
 //	democluster.go  its instances, stopped and started
 //	demotokens.go   its tokens
@@ -91,7 +94,7 @@ func command(app App) *cli.Command {
 		Name:  app.Name,
 		Usage: "live GraphQL views over Kafka topics, by Streamgauge",
 		Commands: []*cli.Command{
-			runCommand(app),
+			runCommand(app), gatewayCommand(app),
 			{
 				Name: "version", Usage: "print the version",
 				Action: func(_ context.Context, c *cli.Command) error {

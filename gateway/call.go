@@ -3,204 +3,208 @@ package gateway
 import (
 	"context"
 	"errors"
-	"maps"
-	"math/rand/v2"
-	"slices"
+	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
-	"github.com/streamgauge/streamgauge/view"
 	"github.com/streamgauge/streamgauge/view/read"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
-// gather has every piece answered: all that one instance holds in one call, at
-// most MaxCalls calls at once. Pieces whose route was out of date go again,
-// after newer routes or a short jittered wait, until the deadline.
-func (g *Gateway) gather(ctx context.Context, pieces []*piece) {
-	wait := 20 * time.Millisecond
-	for open := pieces; len(open) > 0; {
-		routes, newer := g.cfg.Routes.Routes()
-		calls := make(map[string][]*piece)
-		for _, pc := range open {
-			pc.tried++
-			if owner := g.owner(routes, pc); owner != "" {
-				calls[owner] = append(calls[owner], pc)
-			} else {
-				pc.fail(&read.Error{Code: read.Rebalancing, Message: "no instance holds the partition at the moment", RetryAfter: time.Second})
-			}
-		}
-		g.callAll(ctx, routes, calls)
-		open = again(open)
-		if len(open) == 0 || !g.pause(ctx, newer, wait) {
-			return
-		}
-		wait = min(2*wait, 250*time.Millisecond)
-	}
+// callKind is why an instance is asked.
+type callKind uint8
+
+const (
+	asActive   callKind = iota // it has the active copies
+	asFallback                 // the active copies are away
+	asHedge                    // the active copies do not answer in their usual time
+)
+
+// call asks one instance for all of its pieces, within the time of a call. It
+// outlives its query when another copy was faster: what becomes of it tells
+// whether the instance answers at all.
+type call struct {
+	kind   callKind
+	id     string // the instance
+	pieces []*piece
+	began  time.Time
+	// hedgeAt is when other copies are asked meanwhile; zero: not at all.
+	hedgeAt time.Time
+	won     bool // a hedge that brought an answer first
+
+	ctx       context.Context
+	cancel    context.CancelFunc
+	abandoned atomic.Bool // its query goes on without it
+	silent    atomic.Bool // given up on: the instance does not answer
+
+	// Of the call's goroutine, until it hands the call back.
+	requests []*read.Request
+	answers  []*read.Answer
+	err      *read.Error
 }
 
-// gatherLocal asks the local instance, without a hop or a timer, when it holds
-// all pieces, which is where most lookups end. It returns the pieces that are
-// still to be answered.
-func (g *Gateway) gatherLocal(ctx context.Context, pieces []*piece) []*piece {
-	if g.cfg.Local == nil {
-		return pieces
-	}
-	routes, _ := g.cfg.Routes.Routes()
-	for _, pc := range pieces {
-		if g.owner(routes, pc) != g.cfg.LocalID {
-			return pieces
-		}
-	}
-	g.send(ctx, routes, g.cfg.LocalID, pieces)
-	return again(pieces)
-}
-
-// again are the pieces that another attempt may answer.
-func again(pieces []*piece) []*piece {
-	var open []*piece
-	for _, pc := range pieces {
-		if pc.answer.Err != nil && pc.answer.Err.Code.Retry() {
-			open = append(open, pc)
-		}
-	}
-	return open
-}
-
-// pause waits for newer routes, or as long as said, jittered; false when the
-// deadline would pass meanwhile.
-func (g *Gateway) pause(ctx context.Context, newer <-chan struct{}, wait time.Duration) bool {
-	wait = wait/2 + rand.N(wait)
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < 2*wait {
-		return false
-	}
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-newer:
-		return true
-	case <-t.C:
-		return true
-	}
-}
-
-// owner is the instance to ask for a piece; "" when none is known.
-func (g *Gateway) owner(routes *read.Routes, pc *piece) string {
-	if pc.view.Global {
-		if g.cfg.Local != nil {
-			return g.cfg.LocalID
-		}
-		return anyInstance(routes, pc.tried)
-	}
-	copies := routes.Copies[pc.view.Subtopology]
-	if int(pc.req.Partition) >= len(copies) || len(copies[pc.req.Partition]) == 0 {
-		return ""
-	}
-	return copies[pc.req.Partition][0].Instance
-}
-
-// anyInstance picks one of all, another with each try.
-func anyInstance(routes *read.Routes, try int) string {
-	ids := slices.Sorted(maps.Keys(routes.Instances))
-	if len(ids) == 0 {
-		return ""
-	}
-	return ids[try%len(ids)]
-}
-
-func (g *Gateway) callAll(ctx context.Context, routes *read.Routes, calls map[string][]*piece) {
-	slots := make(chan struct{}, g.cfg.MaxCalls)
-	var wg sync.WaitGroup
+// start makes the calls.
+func (r *round) start(calls map[string][]*piece, kind callKind) {
 	for id, pieces := range calls {
-		if len(calls) == 1 {
-			g.call(ctx, routes, id, pieces)
-			return
+		c := &call{kind: kind, id: id, pieces: pieces, began: time.Now(), requests: requestsOf(pieces)}
+		end := c.began.Add(r.g.cfg.CallTime)
+		if d, ok := r.ctx.Deadline(); ok && d.Before(end) {
+			end = d
 		}
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			g.call(ctx, routes, id, pieces)
-		})
+		c.ctx, c.cancel = context.WithDeadline(context.WithoutCancel(r.ctx), end)
+		if kind == asActive && id != r.g.cfg.LocalID && r.anyFallback(pieces) {
+			c.hedgeAt = c.began.Add(r.g.peers.patience(id, c.requests))
+		}
+		if kind == asHedge {
+			r.g.metrics.hedgesSent.Inc()
+		}
+		r.under = append(r.under, c)
+		go r.perform(c)
 	}
-	wg.Wait()
 }
 
-// call asks one instance for all of its pieces, within the time of a call.
-func (g *Gateway) call(ctx context.Context, routes *read.Routes, id string, pieces []*piece) {
-	timed, cancel := context.WithTimeout(ctx, g.cfg.CallTime)
-	defer cancel()
-	g.send(timed, routes, id, pieces)
-	if ctx.Err() != nil {
-		return
-	}
-	// The call's own time is over, not the query's: the partition may be
-	// elsewhere by now.
+func (r *round) anyFallback(pieces []*piece) bool {
 	for _, pc := range pieces {
-		if e := pc.answer.Err; e != nil && e.Code == read.Timeout {
-			pc.fail(&read.Error{Code: read.Unavailable, Message: "an instance does not answer in time", RetryAfter: time.Second, Cause: e.Cause})
+		if r.g.hasFallback(r.routes, pc) {
+			return true
 		}
 	}
+	return false
 }
 
-func (g *Gateway) send(ctx context.Context, routes *read.Routes, id string, pieces []*piece) {
+func requestsOf(pieces []*piece) []*read.Request {
 	requests := make([]*read.Request, len(pieces))
 	for i, pc := range pieces {
 		requests[i] = pc.req
 	}
-	answers, err := g.ask(ctx, routes, id, requests)
-	for i, pc := range pieces {
-		switch {
-		case err != nil:
-			pc.fail(err)
-		case i >= len(answers) || answers[i] == nil:
-			pc.fail(&read.Error{Code: read.Internal, Message: "an instance left a request unanswered"})
-		case !whole(pc.view, answers[i]):
-			pc.fail(&read.Error{Code: read.Unavailable, Message: "an instance answered by another schema", RetryAfter: time.Second})
-		default:
-			pc.answer = answers[i]
+	return requests
+}
+
+// answerAt is an answer in its place; nil: an instance sent too few.
+func answerAt(answers []*read.Answer, i int) *read.Answer {
+	if i < len(answers) {
+		return answers[i]
+	}
+	return nil
+}
+
+// perform makes a call in a goroutine of its own and hands it back to the round,
+// if that still waits for it.
+func (r *round) perform(c *call) {
+	if !r.g.calls.begin() {
+		c.err = &read.Error{Code: read.Unavailable, Cause: errGatewayClosed}
+	} else {
+		defer r.g.calls.done()
+		stop := context.AfterFunc(r.ctx, func() {
+			if !c.abandoned.Load() {
+				c.cancel()
+			}
+		})
+		select {
+		case r.slots <- struct{}{}:
+			r.g.ask(r.ctx, r.routes, c)
+			<-r.slots
+		case <-c.ctx.Done():
+			c.err = callError(c.ctx.Err(), r.ctx.Err() != nil)
 		}
+		stop()
+	}
+	c.cancel()
+	select {
+	case r.done <- c:
+	case <-r.over:
 	}
 }
 
-// whole says whether the rows have the columns of the view: in a rolling upgrade
-// an instance may know another.
-func whole(v *view.View, a *read.Answer) bool {
-	fits := func(rows []*read.Row) bool {
-		return !slices.ContainsFunc(rows, func(r *read.Row) bool { return r != nil && len(r.Values) != len(v.Columns) })
-	}
-	return fits(a.Rows) && !slices.ContainsFunc(a.Series, func(rows []*read.Row) bool { return !fits(rows) })
+// abandon leaves a call to itself that another copy was faster than. It may take
+// so long in all; then the instance counts as one that does not answer.
+func (c *call) abandon(within time.Duration) {
+	c.abandoned.Store(true)
+	time.AfterFunc(within-time.Since(c.began), func() {
+		c.silent.Store(true)
+		c.cancel()
+	})
 }
 
-func (pc *piece) fail(e *read.Error) {
-	pc.answer = &read.Answer{Err: e, Part: read.Part{Partition: pc.req.Partition, Err: e}}
-}
+// errGivenUp is what the circuit breaker hears of a call that was given up on.
+var errGivenUp = errors.New("no answer, and another instance answered long ago")
 
-func (g *Gateway) ask(ctx context.Context, routes *read.Routes, id string, requests []*read.Request) ([]*read.Answer, *read.Error) {
-	if id == g.cfg.LocalID && g.cfg.Local != nil {
-		answers, err := g.cfg.Local.Read(ctx, requests)
-		return answers, callError(ctx, err)
+// ask makes the call: locally without a hop, else through the peer's breaker.
+func (g *Gateway) ask(query context.Context, routes *read.Routes, c *call) {
+	defer func() {
+		if v := recover(); v != nil {
+			g.log.Error("panic in a call", "host", c.id, "cause", v, "stack", string(debug.Stack()))
+			c.err = &read.Error{Code: read.Internal}
+		}
+	}()
+	if c.id == g.cfg.LocalID && g.cfg.Local != nil {
+		answers, err := g.cfg.Local.Read(c.ctx, c.requests)
+		c.answers, c.err = answers, callError(err, query.Err() != nil)
+		return
 	}
-	p, err := g.peers.get(routes, id)
+	p, err := g.peers.get(routes, c.id)
 	if err != nil {
-		return nil, &read.Error{Code: read.Unavailable, Cause: err, RetryAfter: time.Second}
+		c.err = &read.Error{Code: read.Unavailable, Message: "an instance is not reached", Cause: err, RetryAfter: retrySoon}
+		return
 	}
+	g.hedges.earn()
 	began := time.Now()
-	answers, err := p.breaker.Execute(func() ([]*read.Answer, error) { return p.instance.Read(ctx, requests) })
-	g.metrics.callSeconds.Observe(time.Since(began).Seconds())
-	return answers, callError(ctx, err)
+	c.answers, err = p.breaker.Execute(func() ([]*read.Answer, error) {
+		answers, err := p.instance.Read(c.ctx, c.requests)
+		if err != nil && c.silent.Load() {
+			err = errGivenUp
+		}
+		return answers, err
+	})
+	took := time.Since(began)
+	g.metrics.callSeconds.Observe(took.Seconds())
+	if err == nil {
+		p.usual[kindOf(c.requests)].observe(took)
+	}
+	c.err = callError(err, query.Err() != nil)
 }
 
-// callError says what became of a call that no answer came from.
-func callError(ctx context.Context, err error) *read.Error {
+// callError says what became of a call that no answer came from; over: the
+// query's own time is, too. Otherwise the partition may be elsewhere by now.
+func callError(err error, over bool) *read.Error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, gobreaker.ErrOpenState), errors.Is(err, gobreaker.ErrTooManyRequests):
-		return &read.Error{Code: read.CircuitOpen, Message: "an instance has failed too often lately", RetryAfter: time.Second}
-	case errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:
+		return &read.Error{Code: read.CircuitOpen, Message: "an instance has failed too often lately", RetryAfter: retrySoon}
+	case over:
 		return &read.Error{Code: read.Timeout, Cause: err}
+	case errors.Is(err, context.DeadlineExceeded), status.Code(err) == codes.DeadlineExceeded:
+		return &read.Error{Code: read.Unavailable, Message: "an instance does not answer in time", RetryAfter: retrySoon, Cause: err}
 	}
-	return &read.Error{Code: read.Unavailable, Cause: err, Message: "an instance is not reached", RetryAfter: time.Second}
+	return &read.Error{Code: read.Unavailable, Message: "an instance is not reached", RetryAfter: retrySoon, Cause: err}
+}
+
+// running counts the calls under way, so that Run ends after them.
+type running struct {
+	mu     sync.Mutex // guards closed, and that no call begins after it
+	closed bool
+	calls  sync.WaitGroup
+}
+
+func (r *running) begin() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return false
+	}
+	r.calls.Add(1)
+	return true
+}
+
+func (r *running) done() { r.calls.Done() }
+
+func (r *running) close() {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.calls.Wait()
 }

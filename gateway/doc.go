@@ -1,6 +1,6 @@
 // Package gateway answers queries over all instances: it splits them into one
-// request a partition, sends them to the owners in one call an instance, tries
-// again elsewhere when routes were out of date, and merges the answers. It
+// request a partition, sends them to the owners in one call an instance, falls
+// back to other copies where owners are away, and merges the answers. It
 // knows nothing of GraphQL and nothing of stores; it sees instances through
 // read.Instance, the local one as the others.
 //

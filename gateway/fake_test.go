@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -32,6 +33,11 @@ type fakeInstance struct {
 	mu      sync.Mutex // guards the following
 	rows    map[int32]map[string]int64
 	seq     map[int32]uint64
+	role    map[int32]read.Role     // active when not said
+	age     map[int32]time.Duration // how long ago the as-of of an answer is
+	topic   [16]byte                // the changelog's id
+	slow    time.Duration           // before each answer
+	hang    bool                    // stopped: no answer, no beat, no error
 	calls   int
 	fail    error // of the whole call
 	refuse  map[int32]*read.Error
@@ -40,19 +46,58 @@ type fakeInstance struct {
 }
 
 func newFake(name string, partitions ...int32) *fakeInstance {
-	f := &fakeInstance{name: name, rows: map[int32]map[string]int64{}, seq: map[int32]uint64{}, refuse: map[int32]*read.Error{}, streams: map[chan read.Event]map[uint64]read.Interest{}}
+	f := &fakeInstance{
+		name: name, rows: map[int32]map[string]int64{}, seq: map[int32]uint64{}, refuse: map[int32]*read.Error{},
+		role: map[int32]read.Role{}, age: map[int32]time.Duration{}, topic: [16]byte{15: 1},
+		streams: map[chan read.Event]map[uint64]read.Interest{},
+	}
 	for _, p := range partitions {
 		f.rows[p] = map[string]int64{}
 	}
 	return f
 }
 
+// as makes the instance's copies of all its partitions ones of a role, so long
+// behind.
+func (f *fakeInstance) as(r read.Role, age time.Duration) *fakeInstance {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for p := range f.rows {
+		f.role[p], f.age[p] = r, age
+	}
+	return f
+}
+
+// change changes something of the instance.
+func (f *fakeInstance) change(how func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	how()
+}
+
+// called is how often the instance was called.
+func (f *fakeInstance) called() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls
+}
+
 func (f *fakeInstance) Close() error { return nil }
 
 func (f *fakeInstance) Read(ctx context.Context, requests []*read.Request) ([]*read.Answer, error) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.calls++
+	hang, slow := f.hang, f.slow
+	f.mu.Unlock()
+	if hang {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	if slow > 0 && !sleep(ctx, slow) {
+		return nil, ctx.Err()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.fail != nil {
 		return nil, f.fail
 	}
@@ -64,7 +109,8 @@ func (f *fakeInstance) Read(ctx context.Context, requests []*read.Request) ([]*r
 }
 
 func (f *fakeInstance) answer(r *read.Request) *read.Answer {
-	a := &read.Answer{Part: read.Part{Partition: r.Partition, Instance: f.name, Seq: f.seq[r.Partition], AsOf: 1000}}
+	a := &read.Answer{Part: read.Part{Partition: r.Partition, Instance: f.name, Seq: f.seq[r.Partition], Role: f.role[r.Partition], Incarnation: f.topic}}
+	a.Part.AsOf = time.Now().Add(-f.age[r.Partition]).UnixMilli()
 	err := f.refuse[r.Partition]
 	if err == nil && f.rows[r.Partition] == nil {
 		err = &read.Error{Code: read.NotOwner}
@@ -111,7 +157,7 @@ func (f *fakeInstance) set(p int32, key string, n int64) {
 }
 
 func (f *fakeInstance) tell(p int32, kind read.EventKind) {
-	if f.mute {
+	if f.mute || f.hang {
 		return
 	}
 	for events, interests := range f.streams {
@@ -152,7 +198,7 @@ func (f *fakeInstance) Watch(ctx context.Context, commands <-chan read.WatchComm
 			out(e)
 		case <-beat.C:
 			f.mu.Lock()
-			mute, fail := f.mute, f.fail
+			mute, fail := f.mute || f.hang, f.fail
 			f.mu.Unlock()
 			if fail != nil {
 				return fail
@@ -203,16 +249,29 @@ func newRoutes(owners ...string) *fakeRoutes {
 	return r
 }
 
-// set says who owns each partition; "": nobody.
-func (r *fakeRoutes) set(owners ...string) {
+// set says who has each partition: the owner ("-": nobody), then the others, each
+// a standby unless its role comes after a colon, as in "a b c:lingering".
+func (r *fakeRoutes) set(partitions ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	table := &read.Routes{Instances: map[string]read.Peer{}, Partitions: map[string]int32{"s": int32(len(owners))}, Copies: map[string][][]read.Copy{}}
-	copies := make([][]read.Copy, len(owners))
-	for p, o := range owners {
-		if o != "" {
-			copies[p] = []read.Copy{{Instance: o}}
-			table.Instances[o] = read.Peer{ID: o, Addr: o}
+	table := &read.Routes{Instances: map[string]read.Peer{}, Partitions: map[string]int32{"s": int32(len(partitions))}, Copies: map[string][][]read.Copy{}}
+	if r.table != nil {
+		table.Generation = r.table.Generation + 1
+	}
+	copies := make([][]read.Copy, len(partitions))
+	roles := map[string]read.Role{"": read.Standby, "lingering": read.Lingering, "warm-up": read.WarmUp}
+	for p, list := range partitions {
+		for i, at := range strings.Fields(list) {
+			id, role, _ := strings.Cut(at, ":")
+			switch {
+			case id == "-":
+				continue
+			case i == 0:
+				copies[p] = append(copies[p], read.Copy{Instance: id})
+			default:
+				copies[p] = append(copies[p], read.Copy{Instance: id, Role: roles[role]})
+			}
+			table.Instances[id] = read.Peer{ID: id, Addr: id}
 		}
 	}
 	table.Copies["s"] = copies
@@ -229,6 +288,12 @@ func (r *fakeRoutes) Routes() (*read.Routes, <-chan struct{}) {
 
 // newTestGateway is a gateway at instance a (local) over the others.
 func newTestGateway(t *testing.T, routes *fakeRoutes, instances ...*fakeInstance) *Gateway {
+	t.Helper()
+	return newGateway(t, nil, routes, instances...)
+}
+
+// newGateway is newTestGateway with another configuration.
+func newGateway(t *testing.T, change func(*Config), routes *fakeRoutes, instances ...*fakeInstance) *Gateway {
 	t.Helper()
 	byName := map[string]*fakeInstance{}
 	for _, f := range instances {
@@ -251,6 +316,9 @@ func newTestGateway(t *testing.T, routes *fakeRoutes, instances ...*fakeInstance
 	}
 	if a := byName["a"]; a != nil {
 		cfg.Local, cfg.LocalID = a, "a"
+	}
+	if change != nil {
+		change(&cfg)
 	}
 	g, err := New(cfg)
 	if err != nil {

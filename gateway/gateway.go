@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -26,12 +27,17 @@ type Config struct {
 	// on nested reads and on each event of a watch too.
 	Allow func(ctx context.Context, v *view.View) error
 
-	Timeout    time.Duration // of a query, retries included; default 5 s
-	CallTime   time.Duration // of one call to an instance; default 2 s
+	Timeout  time.Duration // of a query, retries included; default 5 s
+	CallTime time.Duration // of one call to an instance; default 2 s
+	// MaxAge bounds how old the answer of a copy that is not active may be, of
+	// an operation that demands nothing else; default 1 minute.
+	MaxAge     time.Duration
 	MaxCalls   int           // to instances at once, of one query; default 16
 	MaxFirst   int           // rows of a page or a ranking; default 1,000
 	MaxKeys    int           // keys of one query; default 10,000
 	MinEvery   time.Duration // least time between events of a watch; default 100 ms
+	Hedges     float64       // hedges as a share of the calls; default 0.05, negative: none
+	HedgeBurst int           // hedges beyond the share, when there were none for a while; default 20
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
 }
@@ -46,10 +52,19 @@ type Peer interface {
 type Gateway struct {
 	cfg     Config
 	log     *slog.Logger
-	views   map[string]*view.View // by store
+	stores  map[string]*store
 	peers   *peers
 	mux     *mux
+	hedges  *budget
+	calls   running
+	turn    int // where to begin among instances that are alike
 	metrics *metrics
+}
+
+// store is a view, with what is made of its store's name once.
+type store struct {
+	view *view.View
+	mark read.Mark
 }
 
 var _ read.Views = (*Gateway)(nil)
@@ -61,19 +76,29 @@ func New(cfg Config) (*Gateway, error) {
 	}
 	setDefault(&cfg.Timeout, 5*time.Second)
 	setDefault(&cfg.CallTime, 2*time.Second)
+	setDefault(&cfg.MaxAge, time.Minute)
 	setDefault(&cfg.MaxCalls, 16)
 	setDefault(&cfg.MaxFirst, 1000)
 	setDefault(&cfg.MaxKeys, 10_000)
 	setDefault(&cfg.MinEvery, 100*time.Millisecond)
+	setDefault(&cfg.Hedges, 0.05)
+	setDefault(&cfg.HedgeBurst, 20)
+	if cfg.Hedges < 0 {
+		cfg.Hedges, cfg.HedgeBurst = 0, 0
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	g := &Gateway{cfg: cfg, log: cfg.Logger, views: make(map[string]*view.View), metrics: newMetrics(cfg.Registerer)}
+	g := &Gateway{
+		cfg: cfg, log: cfg.Logger, stores: make(map[string]*store),
+		hedges: newBudget(cfg.Hedges, cfg.HedgeBurst), turn: rand.IntN(1 << 16),
+	}
 	for _, v := range cfg.Views {
-		g.views[v.Store] = v
+		g.stores[v.Store] = &store{view: v, mark: read.MarkOf(v.Store)}
 	}
 	g.peers = newPeers(g)
 	g.mux = newMux(g)
+	g.metrics = newMetrics(cfg.Registerer, g)
 	return g, nil
 }
 
@@ -84,10 +109,13 @@ func setDefault[T comparable](p *T, v T) {
 	}
 }
 
-// Run keeps the watch streams until ctx ends, then closes every connection.
+// Run keeps the watch streams until ctx ends, then closes every connection and
+// waits for what is left of calls.
 func (g *Gateway) Run(ctx context.Context) error {
 	g.mux.run(ctx)
-	return g.peers.close()
+	err := g.peers.close()
+	g.calls.close()
+	return err
 }
 
 // Read answers all queries with one call to each instance concerned, and as few
@@ -108,14 +136,7 @@ func (g *Gateway) Read(ctx context.Context, queries []*read.Query) ([]*read.Resu
 			pieces = append(pieces, p.pieces...)
 		}
 	}
-	if len(pieces) > 0 {
-		pieces = g.gatherLocal(ctx, pieces)
-	}
-	if len(pieces) > 0 {
-		ctx, cancel := context.WithTimeout(ctx, g.cfg.Timeout)
-		defer cancel()
-		g.gather(ctx, pieces)
-	}
+	g.answer(ctx, pieces)
 	for i, p := range plans {
 		if p == nil {
 			continue
@@ -124,4 +145,16 @@ func (g *Gateway) Read(ctx context.Context, queries []*read.Query) ([]*read.Resu
 		g.metrics.count(p.query.Op, errs[i], results[i])
 	}
 	return results, errs
+}
+
+// answer has every piece answered, within the time of a query.
+func (g *Gateway) answer(ctx context.Context, pieces []*piece) {
+	if len(pieces) > 0 {
+		pieces = g.gatherLocal(ctx, pieces)
+	}
+	if len(pieces) > 0 {
+		ctx, cancel := context.WithTimeout(ctx, g.cfg.Timeout)
+		defer cancel()
+		g.gather(ctx, pieces)
+	}
 }

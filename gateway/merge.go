@@ -12,20 +12,23 @@ import (
 // answer is an error where it held a key asked for (an empty answer means
 // empty); elsewhere it is listed as missing, unless all are.
 func (p *plan) merge() (*read.Result, error) {
-	r := &read.Result{}
+	r := &read.Result{Parts: p.parts()}
 	var failed *read.Error
 	answered := 0
 	for _, pc := range p.pieces {
-		r.Parts = append(r.Parts, pc.answer.Part)
 		if pc.answer.Err == nil {
 			answered++
 		} else if failed == nil || pc.answer.Err.Code == read.Internal {
 			failed = pc.answer.Err
 		}
 	}
-	slices.SortFunc(r.Parts, func(a, b read.Part) int { return int(a.Partition - b.Partition) })
-	keyed := p.query.Op == read.Get || p.query.Op == read.Fetch
-	if failed != nil && (keyed || answered == 0 || !partialFor(p.pieces)) {
+	switch {
+	case failed == nil:
+	case p.keyed() || !partialFor(p.pieces):
+		return nil, failed
+	case p.demand != nil && p.demand.complete:
+		return nil, incomplete(r.Parts)
+	case answered == 0:
 		return nil, failed
 	}
 	switch p.query.Op {
@@ -45,6 +48,41 @@ func (p *plan) merge() (*read.Result, error) {
 		}
 	}
 	return r, nil
+}
+
+// parts tell where each partition's share came from, by partition.
+func (p *plan) parts() []read.Part {
+	parts := make([]read.Part, len(p.pieces))
+	for i, pc := range p.pieces {
+		parts[i] = pc.answer.Part
+	}
+	slices.SortFunc(parts, func(a, b read.Part) int { return int(a.Partition - b.Partition) })
+	return parts
+}
+
+// keyed says whether the query asks for keys: an answer without one of their
+// partitions would be a wrong one.
+func (p *plan) keyed() bool { return p.query.Op == read.Get || p.query.Op == read.Fetch }
+
+// incomplete is the error of a query that wants all partitions.
+func incomplete(parts []read.Part) *read.Error {
+	missing := read.MissingPartitions(read.FreshnessOf(parts).Missing)
+	e := &read.Error{Code: read.Incomplete, Message: missing.Error(), Cause: missing, RetryAfter: retrySoon}
+	for i := range parts {
+		if err := parts[i].Err; err != nil {
+			e.RetryAfter = max(e.RetryAfter, err.RetryAfter)
+		}
+	}
+	return e
+}
+
+// empty is the answer to a query none of whose partitions answered, each saying
+// why; nil to a query of keys, which has no such answer.
+func (p *plan) empty() *read.Result {
+	if p.keyed() || !partialFor(p.pieces) || p.demand != nil && p.demand.complete {
+		return nil
+	}
+	return &read.Result{Parts: p.parts()}
 }
 
 // partialFor says whether every failure is of a kind that leaves a partial

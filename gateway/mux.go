@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,12 +17,15 @@ import (
 const (
 	beatEvery   = time.Second
 	missedBeats = 3
+	// downFor is how long other copies' streams are preferred to one that ended.
+	downFor = 2 * time.Second
 )
 
 // mux keeps one watch stream to each instance concerned, with the interests of
 // all watchers; equal interests are one. It moves an interest to wherever its
-// partition is, and wakes its watchers whenever they might have missed
-// something. Safe for concurrent use.
+// partition is served best, which is another copy while the active one's stream
+// is down, and wakes its watchers whenever they might have missed something.
+// Safe for concurrent use.
 type mux struct {
 	g    *Gateway
 	wake chan struct{} // of one: there is something for run to do
@@ -29,17 +34,25 @@ type mux struct {
 	nextID  uint64
 	byKey   map[string]*interest
 	byID    map[uint64]*interest
-	streams map[string]*stream // by instance
-	stopped bool
+	streams map[string]*stream   // by instance
+	down    map[string]time.Time // instances whose stream has ended, until when others are preferred
+	newest  int64                // generation of the routes that interests were placed by
 }
 
 // interest is shared by the watchers that want the same.
 type interest struct {
 	read.Interest
 	key      string
-	view     string // subtopology; "" of a global table
 	watchers map[*watcher]struct{}
 	at       string // the instance whose stream has it; "": none
+	moved    moved
+}
+
+// moved is what an instance said that no longer serves an interest's partition.
+type moved struct {
+	from       string
+	at         time.Time
+	generation int64 // of the routes at that moment
 }
 
 // watcher holds nothing but a flag: something changed, read again.
@@ -62,17 +75,19 @@ type stream struct {
 	queue   []read.WatchCommand // guarded by mux.mu
 	signal  chan struct{}       // of one
 	lastHit time.Time           // guarded by mux.mu
+	alive   bool                // something was heard; guarded by mux.mu
 }
 
 func newMux(g *Gateway) *mux {
 	return &mux{
 		g: g, wake: make(chan struct{}, 1),
 		byKey: make(map[string]*interest), byID: make(map[uint64]*interest), streams: make(map[string]*stream),
+		down: make(map[string]time.Time),
 	}
 }
 
 // add registers a watcher for the interests and returns what takes them back.
-func (m *mux) add(w *watcher, wants []read.Interest, sub string) (release func()) {
+func (m *mux) add(w *watcher, wants []read.Interest) (release func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	shared := make([]*interest, 0, len(wants))
@@ -82,7 +97,7 @@ func (m *mux) add(w *watcher, wants []read.Interest, sub string) (release func()
 		if in == nil {
 			m.nextID++
 			want.ID = m.nextID
-			in = &interest{Interest: want, key: key, view: sub, watchers: make(map[*watcher]struct{})}
+			in = &interest{Interest: want, key: key, watchers: make(map[*watcher]struct{})}
 			m.byKey[key], m.byID[want.ID] = in, in
 		}
 		in.watchers[w] = struct{}{}
@@ -147,9 +162,6 @@ func (m *mux) run(ctx context.Context) {
 		m.settle(ctx, &wg, routes)
 		select {
 		case <-ctx.Done():
-			m.mu.Lock()
-			m.stopped = true
-			m.mu.Unlock()
 			return
 		case <-m.wake:
 		case <-newer:
@@ -159,16 +171,22 @@ func (m *mux) run(ctx context.Context) {
 	}
 }
 
-// settle puts every interest where the routes say its partition is.
+// settle puts every interest where it is served best.
 func (m *mux) settle(ctx context.Context, wg *sync.WaitGroup, routes *read.Routes) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(m.down, func(_ string, until time.Time) bool { return !until.After(now) })
+	if m.g.metrics.routesAt.Load() == 0 || routes.Generation != m.newest {
+		m.g.metrics.routesAt.Store(now.UnixMilli())
+	}
+	m.newest = routes.Generation
 	for _, in := range m.byID {
-		to := m.ownerOf(routes, in)
-		if _, there := routes.Instances[in.at]; in.view == "" && there {
-			to = in.at // every instance has a global table
+		to := m.place(routes, in, now)
+		if to != "" && m.streams[to] == nil {
+			m.open(ctx, wg, to, routes)
 		}
-		if to == in.at {
+		if to == in.at || m.stays(routes, in, to) {
 			continue
 		}
 		if old := m.streams[in.at]; old != nil {
@@ -177,21 +195,64 @@ func (m *mux) settle(ctx context.Context, wg *sync.WaitGroup, routes *read.Route
 		if in.at = to; to == "" {
 			continue
 		}
-		s := m.streams[to]
-		if s == nil {
-			s = m.open(ctx, wg, to, routes)
-		}
 		add := in.Interest
-		s.send(read.WatchCommand{Add: &add})
+		m.streams[to].send(read.WatchCommand{Add: &add})
 	}
 }
 
-func (m *mux) ownerOf(routes *read.Routes, in *interest) string {
-	pc := &piece{view: m.g.views[in.Store], req: &read.Request{Partition: in.Partition}}
-	return m.g.owner(routes, pc)
+// place is the instance to have an interest: the one with the active copy, or
+// another while that one's stream is down; "" when there is none to try now.
+func (m *mux) place(routes *read.Routes, in *interest, now time.Time) string {
+	ids := m.holders(routes, in)
+	first := ""
+	for _, id := range ids {
+		if id == in.moved.from && in.moved.generation == routes.Generation && (len(ids) > 1 || now.Sub(in.moved.at) < beatEvery) {
+			continue
+		}
+		if _, down := m.down[id]; !down {
+			return id
+		}
+		if first == "" {
+			first = id
+		}
+	}
+	return first
 }
 
-func (m *mux) open(ctx context.Context, wg *sync.WaitGroup, id string, routes *read.Routes) *stream {
+// stays says whether an interest stays where it is for the moment: what it has is
+// alive and what it shall have is not known to be.
+func (m *mux) stays(routes *read.Routes, in *interest, to string) bool {
+	from, next := m.streams[in.at], m.streams[to]
+	return from != nil && from.alive && next != nil && !next.alive && slices.Contains(m.holders(routes, in), in.at)
+}
+
+// holders are the instances with a copy of an interest's partition, in the order
+// in which they are preferred.
+func (m *mux) holders(routes *read.Routes, in *interest) []string {
+	pc := &piece{view: m.g.stores[in.Store].view, req: &read.Request{Partition: in.Partition}}
+	var ids []string
+	if pc.view.Global {
+		if _, there := routes.Instances[in.at]; there {
+			ids = append(ids, in.at) // every instance has it: no need to move
+		}
+		if id := m.g.active(routes, pc); id != "" && id != in.at {
+			ids = append(ids, id)
+		}
+		for _, id := range slices.Sorted(maps.Keys(routes.Instances)) {
+			if !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+		return ids
+	}
+	for _, c := range copiesOf(routes, pc.view, in.Partition) {
+		ids = append(ids, c.Instance)
+	}
+	return ids
+}
+
+// open is called with the lock held.
+func (m *mux) open(ctx context.Context, wg *sync.WaitGroup, id string, routes *read.Routes) {
 	inner, cancel := context.WithCancel(ctx)
 	began := time.Now()
 	s := &stream{id: id, cancel: cancel, signal: make(chan struct{}, 1), lastHit: began}
@@ -207,7 +268,6 @@ func (m *mux) open(ctx context.Context, wg *sync.WaitGroup, id string, routes *r
 			m.g.log.Debug("watch stream ended", "host", id, "err", err)
 		}
 	})
-	return s
 }
 
 // follow runs one stream: a goroutine of its own hands the queued commands on.
@@ -274,14 +334,18 @@ func (m *mux) event(s *stream, e read.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s.lastHit = time.Now()
+	if !s.alive {
+		s.alive = true
+		m.poke() // interests that waited for it move here
+	}
 	in := m.byID[e.ID]
 	if in == nil || in.at != s.id {
 		return
 	}
 	if e.Kind == read.Moved {
-		// Placed again when the routes change, or with the next beat.
 		s.send(read.WatchCommand{Remove: in.ID})
-		in.at = ""
+		in.at, in.moved = "", moved{from: s.id, at: s.lastHit, generation: m.newest}
+		m.poke()
 	}
 	for w := range in.watchers {
 		w.mark()
@@ -295,6 +359,7 @@ func (m *mux) ended(s *stream) {
 	defer m.mu.Unlock()
 	if m.streams[s.id] == s {
 		delete(m.streams, s.id)
+		m.down[s.id] = time.Now().Add(downFor)
 	}
 	for _, in := range m.byID {
 		if in.at != s.id {

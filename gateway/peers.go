@@ -29,6 +29,7 @@ type peer struct {
 	addr     string
 	instance Peer
 	breaker  *gobreaker.CircuitBreaker[[]*read.Answer]
+	usual    [callKinds]average // how long its answers take
 }
 
 func newPeers(g *Gateway) *peers { return &peers{g: g, known: make(map[string]*peer)} }
@@ -74,14 +75,34 @@ func (p *peers) newBreaker(id string) *gobreaker.CircuitBreaker[[]*read.Answer] 
 		Timeout:     time.Second,
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= 5 },
 		// A caller that has gone says nothing of the peer.
-		IsSuccessful: func(err error) bool {
-			return err == nil || errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled
+		IsExcluded: func(err error) bool {
+			return errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled
 		},
 		OnStateChange: func(name string, from, to gobreaker.State) {
 			p.g.log.Info("circuit breaker", "host", name, "from", from.String(), "to", to.String())
 			p.g.metrics.breaker.WithLabelValues(name).Set(float64(to))
 		},
 	})
+}
+
+// patience is how long an instance may take for requests before others are
+// asked.
+func (p *peers) patience(id string, requests []*read.Request) time.Duration {
+	p.mu.Lock()
+	known := p.known[id]
+	p.mu.Unlock()
+	if known == nil {
+		return hedgeUnknown
+	}
+	return known.usual[kindOf(requests)].patience()
+}
+
+// open says whether an instance's circuit is.
+func (p *peers) open(id string) bool {
+	p.mu.Lock()
+	known := p.known[id]
+	p.mu.Unlock()
+	return known != nil && known.breaker.State() == gobreaker.StateOpen
 }
 
 func (p *peers) drop(id string) {

@@ -12,25 +12,19 @@ import (
 type plan struct {
 	view   *view.View
 	query  *read.Query
+	mark   read.Mark // of the store
+	demand *demand
 	pieces []*piece
-}
-
-// piece is one partition's share of a query, on its way to an answer.
-type piece struct {
-	view   *view.View
-	req    *read.Request
-	places []int // of a Get or Fetch: the places of req.Keys in the query's Keys
-	answer *read.Answer
-	tried  int
 }
 
 // plan checks a query and splits it. Partitions are those of the broker, never
 // of what happens to be assigned.
 func (g *Gateway) plan(ctx context.Context, q *read.Query) (*plan, error) {
-	v := g.views[q.Store]
-	if v == nil {
+	st := g.stores[q.Store]
+	if st == nil {
 		return nil, read.Errorf(read.UnknownStore, "no store %q", q.Store)
 	}
+	v := st.view
 	if err := g.cfg.Allow(ctx, v); err != nil {
 		return nil, err
 	}
@@ -51,19 +45,26 @@ func (g *Gateway) plan(ctx context.Context, q *read.Query) (*plan, error) {
 			return nil, err
 		}
 	}
-	p := &plan{view: v, query: timed}
+	p := &plan{view: v, query: timed, mark: st.mark, demand: newDemand(q.Demand, st.mark)}
 	if q.Op == read.Get || q.Op == read.Fetch {
 		p.byKey(n)
 	} else {
 		for part := range n {
-			p.pieces = append(p.pieces, &piece{view: v, req: &read.Request{Query: *timed, Partition: part}})
+			p.pieces = append(p.pieces, p.piece(part))
 		}
 	}
 	return p, nil
 }
 
+func (p *plan) piece(partition int32) *piece {
+	return &piece{view: p.view, mark: p.mark, demand: p.demand, req: &read.Request{Query: *p.query, Partition: partition}}
+}
+
 // check refuses what makes no sense or asks for too much.
 func (g *Gateway) check(v *view.View, q *read.Query) error {
+	if q.Op > read.Size {
+		return read.Errorf(read.BadInput, "no such read: %s", q.Op)
+	}
 	if len(q.Keys) > g.cfg.MaxKeys {
 		return read.Errorf(read.TooLarge, "%d keys, the limit is %d", len(q.Keys), g.cfg.MaxKeys)
 	}
@@ -131,8 +132,9 @@ func absolute(q *read.Query, now time.Time) (*read.Query, error) {
 // byKey sends each key to its partition, all keys of a partition together.
 func (p *plan) byKey(n int32) {
 	if len(p.query.Keys) == 1 {
-		req := &read.Request{Query: *p.query, Partition: p.partitionOf(p.query.Keys[0], n)}
-		p.pieces = []*piece{{view: p.view, req: req, places: firstPlace}}
+		pc := p.piece(p.partitionOf(p.query.Keys[0], n))
+		pc.places = firstPlace
+		p.pieces = []*piece{pc}
 		return
 	}
 	parts := make(map[int32]*piece)
@@ -140,7 +142,7 @@ func (p *plan) byKey(n int32) {
 		part := p.partitionOf(k, n)
 		pc := parts[part]
 		if pc == nil {
-			pc = &piece{view: p.view, req: &read.Request{Query: *p.query, Partition: part}}
+			pc = p.piece(part)
 			pc.req.Keys = nil
 			parts[part] = pc
 			p.pieces = append(p.pieces, pc)

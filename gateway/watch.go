@@ -14,7 +14,8 @@ import (
 const (
 	// sayAfter is when a watch that cannot read says so, with its last rows.
 	sayAfter = 3 * time.Second
-	// giveUpAfter ends a watch that never got a first answer.
+	// giveUpAfter ends a watch of keys that never got a first answer: there is no
+	// event that would say so without looking like an empty one.
 	giveUpAfter = 30 * time.Second
 )
 
@@ -27,9 +28,9 @@ func (g *Gateway) Watch(ctx context.Context, q *read.Query, every time.Duration)
 		return nil, err
 	}
 	w := newWatcher()
-	release := g.mux.add(w, interestsOf(p), p.view.Subtopology)
+	release := g.mux.add(w, interestsOf(p))
 	out := make(chan read.Update)
-	watch := &watch{g: g, query: q, watcher: w, out: out, every: max(every, g.cfg.MinEvery), seen: make(map[part]uint64)}
+	watch := &watch{g: g, query: q, watcher: w, out: out, every: max(every, g.cfg.MinEvery), seen: make(map[spot]uint64), at: make(map[int32]read.Position)}
 	g.metrics.watches.Inc()
 	go func() {
 		defer g.metrics.watches.Dec()
@@ -59,12 +60,6 @@ func interestsOf(p *plan) []read.Interest {
 	return wants
 }
 
-// part is a partition of an incarnation.
-type part struct {
-	incarnation [16]byte
-	partition   int32
-}
-
 // watch is one watch under way.
 type watch struct {
 	g       *Gateway
@@ -73,7 +68,8 @@ type watch struct {
 	out     chan<- read.Update
 	every   time.Duration
 
-	seen map[part]uint64 // newest seq sent
+	seen map[spot]uint64         // newest seq sent
+	at   map[int32]read.Position // where each partition stood when it was sent last
 	last *read.Result
 	sent time.Time
 }
@@ -133,7 +129,7 @@ const mendAfter = time.Second
 // one.
 func (w *watch) unsettled(r *read.Result) <-chan time.Time {
 	for i := range r.Parts {
-		if p := &r.Parts[i]; p.Err != nil || p.Role != read.Active && p.Role != read.Global {
+		if p := &r.Parts[i]; p.Err != nil || p.Role.Flagged() {
 			return time.After(mendAfter)
 		}
 	}
@@ -168,26 +164,31 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // read gets an answer that is no older than what was sent. While none is to be
-// had it goes on trying, and after a while says so with the last rows.
+// had it goes on trying, and after a while says so: with the last rows, or, where
+// there are none yet and they need not be, with none and every partition missing.
 func (w *watch) read(ctx context.Context) (read.Update, bool) {
 	began := time.Now()
 	wait := 20 * time.Millisecond
 	for {
-		results, errs := w.once(ctx)
+		r, none, err := w.once(ctx)
 		if ctx.Err() != nil {
 			return read.Update{}, false
 		}
-		r, err := results[0], errs[0]
 		switch {
 		case err == nil && !w.older(r):
+			w.complete(r)
 			return read.Update{Result: r}, true
 		case err != nil && !lasting(err):
 			return read.Update{Err: err}, true
 		}
-		if w.last != nil && time.Since(began) > sayAfter {
+		waited := time.Since(began)
+		switch {
+		case w.last != nil && waited > sayAfter:
 			return read.Update{Result: w.stale(r, err)}, true
-		}
-		if w.last == nil && time.Since(began) > giveUpAfter {
+		case w.last == nil && none != nil && waited > sayAfter:
+			w.complete(none)
+			return read.Update{Result: none}, true
+		case w.last == nil && waited > giveUpAfter:
 			return read.Update{Err: err}, true
 		}
 		if !sleep(ctx, wait) {
@@ -198,17 +199,62 @@ func (w *watch) read(ctx context.Context) (read.Update, bool) {
 }
 
 // once reads within the time after which a watch speaks: what is missing by
-// then is told, and what is there is shown.
-func (w *watch) once(ctx context.Context) ([]*read.Result, []error) {
+// then is told, and what is there is shown. none is the answer of a query that
+// needs no partition, when err says that none answered.
+func (w *watch) once(ctx context.Context) (r, none *read.Result, err error) {
 	ctx, cancel := context.WithTimeout(ctx, sayAfter-500*time.Millisecond)
 	defer cancel()
-	return w.g.Read(ctx, []*read.Query{w.query})
+	p, err := w.g.plan(ctx, w.demanding())
+	if err != nil {
+		return nil, nil, err
+	}
+	w.g.answer(ctx, p.pieces)
+	r, err = p.merge()
+	w.g.metrics.count(p.query.Op, err, r)
+	if err != nil {
+		none = p.empty()
+	}
+	return r, none, err
+}
+
+// demanding is the query, demanding what was demanded and nothing older than what
+// was sent, so that another copy is asked where one is behind.
+func (w *watch) demanding() *read.Query {
+	if len(w.seen) == 0 {
+		return w.query
+	}
+	var d read.Demand
+	if w.query.Demand != nil {
+		d = *w.query.Demand
+	}
+	d.AtLeast = slices.Clip(d.AtLeast)
+	for s, seq := range w.seen {
+		d.AtLeast = append(d.AtLeast, read.Position{Incarnation: s.incarnation, Partition: s.partition, Seq: seq})
+	}
+	q := *w.query
+	q.Demand = &d
+	return &q
+}
+
+// complete gives the partitions that did not answer the position that was sent
+// last, so that the token does not go back.
+func (w *watch) complete(r *read.Result) {
+	for i := range r.Parts {
+		p := &r.Parts[i]
+		if at, ok := w.at[p.Partition]; ok && p.Err != nil {
+			p.Incarnation, p.Seq = at.Incarnation, at.Seq
+		}
+	}
 }
 
 // lasting says whether an error may pass, so that a watch outlives it.
 func lasting(err error) bool {
-	c := read.AsError(err).Code
-	return c.Retry() || c == read.Timeout
+	switch c := read.AsError(err).Code; c {
+	case read.Timeout, read.Stale, read.Incomplete:
+		return true
+	default:
+		return c.Retry()
+	}
 }
 
 // older says whether some partition's answer is older than what was sent.
@@ -222,12 +268,12 @@ func (w *watch) older(r *read.Result) bool {
 }
 
 func (w *watch) behind(p *read.Part) bool {
-	return p.Err == nil && p.Seq < w.seen[part{p.Incarnation, p.Partition}]
+	return p.Err == nil && p.Seq < w.seen[spot{p.Incarnation, p.Partition}]
 }
 
 // same says whether an update tells nothing newer than what was sent last: the
-// same parts, as of the same moment, with the same rows. A time relative to now
-// moves on by itself.
+// same parts, missing for the same reasons, as of the same moment, with the same
+// rows. A time relative to now moves on by itself.
 func (w *watch) same(u read.Update, ticked bool) bool {
 	if ticked || w.last == nil || u.Result == nil || len(u.Result.Parts) != len(w.last.Parts) {
 		return false
@@ -235,7 +281,7 @@ func (w *watch) same(u read.Update, ticked bool) bool {
 	moved := false
 	for i := range u.Result.Parts {
 		p, q := &u.Result.Parts[i], &w.last.Parts[i]
-		if p.Partition != q.Partition || p.Incarnation != q.Incarnation || p.Role != q.Role || p.Err != nil || q.Err != nil {
+		if p.Partition != q.Partition || p.Incarnation != q.Incarnation || p.Role != q.Role || codeOf(p) != codeOf(q) {
 			return false
 		}
 		moved = moved || p.Seq != q.Seq
@@ -245,6 +291,15 @@ func (w *watch) same(u read.Update, ticked bool) bool {
 	}
 	a, b := read.FreshnessOf(u.Result.Parts), read.FreshnessOf(w.last.Parts)
 	return a.AsOf == b.AsOf && a.Lag == b.Lag && sameRows(u.Result, w.last)
+}
+
+// codeOf is why a part is missing, −1 when it is not. Messages may name an age,
+// which is no news.
+func codeOf(p *read.Part) int {
+	if p.Err == nil {
+		return -1
+	}
+	return int(p.Err.Code)
 }
 
 func sameRows(a, b *read.Result) bool {
@@ -264,7 +319,7 @@ func (w *watch) stale(r *read.Result, err error) *read.Result {
 		reason = read.AsError(err)
 	}
 	for i := range c.Parts {
-		if err != nil || r.Parts[i].Err == nil && w.behind(&r.Parts[i]) {
+		if err != nil || i < len(r.Parts) && w.behind(&r.Parts[i]) {
 			c.Parts[i].Err = reason
 		}
 	}
@@ -317,8 +372,9 @@ func (w *watch) note(r *read.Result) {
 	w.last = r
 	for i := range r.Parts {
 		if p := &r.Parts[i]; p.Err == nil {
-			k := part{p.Incarnation, p.Partition}
+			k := spot{p.Incarnation, p.Partition}
 			w.seen[k] = max(w.seen[k], p.Seq)
+			w.at[p.Partition] = read.Position{Incarnation: p.Incarnation, Partition: p.Partition, Seq: w.seen[k]}
 		}
 	}
 }

@@ -670,7 +670,10 @@ func newExecutionContext(
 }
 
 var sources = []*ast.Source{
-	{Name: "../../public.graphqls", Input: `type Query {
+	{Name: "../../public.graphqls", Input: `"How fresh the answers to the whole operation must be; last word over the server's defaults."
+directive @read("How long ago an answer may have held everything in its source." maxAge: Duration, from: ReadFrom, "A token: nothing older than what it has seen." atLeast: String, "An error instead of an answer without some partitions." complete: Boolean) on QUERY | SUBSCRIPTION
+
+type Query {
   airportTotals(origin: String!): AirportTotals
   airportTotalsOf(origins: [String!]!): [AirportTotals]
   airportTotalsPage(first: Int! = 50, after: String, prefix: String): AirportTotalsConnection
@@ -789,6 +792,14 @@ type PageInfo {
   hasPreviousPage: Boolean!
   startCursor: String
   endCursor: String
+}
+
+"Which copies of the state may answer."
+enum ReadFrom {
+  "Any that is fresh enough."
+  ANY
+  "The active ones alone."
+  ACTIVE
 }
 
 "A ranking and how it stands."
@@ -5883,6 +5894,22 @@ func (ec *executionContext) marshalOLong2ᚖint64(ctx context.Context, sel ast.S
 	_ = ctx
 	res := resolve.MarshalLong(*v)
 	return res
+}
+
+func (ec *executionContext) unmarshalOReadFrom2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋresolveᚐReadFrom(ctx context.Context, v any) (*resolve.ReadFrom, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(resolve.ReadFrom)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOReadFrom2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgraphᚋresolveᚐReadFrom(ctx context.Context, sel ast.SelectionSet, v *resolve.ReadFrom) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
 }
 
 func (ec *executionContext) unmarshalOString2ᚖstring(ctx context.Context, v any) (*string, error) {

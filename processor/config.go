@@ -64,6 +64,7 @@ const (
 	transactionTimeout = 10 * time.Second
 	markInterval       = time.Second
 	idleAfter          = 10 * time.Second
+	silentAfter        = 10 * time.Second // a mark so much older than the newest is of nobody who still looks
 	trimInterval       = 30 * time.Second
 	rankingLimit       = 1000
 	requestTimeout     = 15 * time.Second

@@ -37,7 +37,7 @@ func (in *repartitionInput) record(_ context.Context, r *broker.Record) error {
 		return nil
 	}
 	// One that is bad counts as taken: its place must not come again.
-	u.Next, u.Index = o.Offset, o.Index+1
+	u.took(o)
 	in.progress = true
 	if err := readFields(in.values, in.sub.Repartition.Source.Fields, rest); err != nil {
 		return in.bad(r, in.sub.Name, err)

@@ -6,11 +6,14 @@ import "slices"
 // a repartition it is the minimum over the source partitions of the last event
 // time that their marks told. One that has told none yet holds it back: nothing
 // is late. A partition is left out only while its newest mark says that it is
-// idle and is no older than any mark that counts; if all are left out, it is
-// the maximum. It never goes back (invariant 9).
+// idle, and is no older than any mark that counts nor much older than any other:
+// who tells nothing may be stopped, with records that nobody has read. If all are
+// left out, it is the maximum. It never goes back (invariant 9).
 func streamTime(now int64, ups []upstream) int64 {
 	counting := int64(noTime) // the newest mark among those that are not idle
+	newest := int64(noTime)
 	for i := range ups {
+		newest = max(newest, ups[i].Wall)
 		if !ups[i].Idle {
 			counting = max(counting, ups[i].Wall)
 		}
@@ -19,7 +22,7 @@ func streamTime(now int64, ups []upstream) int64 {
 	for i := range ups {
 		u := &ups[i]
 		greatest = max(greatest, u.Event)
-		if u.Idle && u.Wall >= counting {
+		if u.Idle && u.Wall >= counting && newest-u.Wall <= silentAfter.Milliseconds() {
 			continue
 		}
 		if !some || u.Event < least {
@@ -45,7 +48,10 @@ func holdsBack(ups []upstream) int32 {
 	return holder
 }
 
-// take takes a mark into what is known upstream; older marks tell of the end alone.
+// take takes a mark into what is known upstream. Everything below what it says
+// comes before it in the log, so what it says of that holds, though more may have
+// come since: under steady input every mark is behind the newest record. But one
+// that does not know the newest record cannot say that nothing is new.
 func (m *mark) take(ups []upstream) {
 	for _, s := range m.Sources {
 		if s.Partition < 0 || int(s.Partition) >= len(ups) {
@@ -53,16 +59,24 @@ func (m *mark) take(ups []upstream) {
 		}
 		u := &ups[s.Partition]
 		u.End = max(u.End, s.End)
-		if s.Next < u.Next {
-			continue // of a former owner that lags behind
+		u.Event = max(u.Event, s.Event)
+		u.CaughtUp = max(u.CaughtUp, s.CaughtUp)
+		if s.Next < u.Next || s.Next == u.Next && u.Index > 0 {
+			if !u.Idle {
+				u.Wall = max(u.Wall, m.Wall)
+			}
+			continue
 		}
 		if s.Next > u.Next {
 			u.Next, u.Index = s.Next, 0
 		}
-		u.Event = max(u.Event, s.Event)
-		u.CaughtUp = max(u.CaughtUp, s.CaughtUp)
 		u.Wall, u.Idle = m.Wall, s.Idle
 	}
+}
+
+// took notes that a record of a source partition was taken.
+func (u *upstream) took(o origin) {
+	u.Next, u.Index, u.Idle = o.Offset, o.Index+1, false
 }
 
 // unheard is the first source partition that no mark has spoken of, −1 when

@@ -20,6 +20,7 @@ func TestStreamTime(t *testing.T) {
 		{"idle is left out", 10, []upstream{{Event: 100, Wall: 5}, {Event: 40, Wall: 5, Idle: true}}, 100},
 		{"idle, but of an older mark than one that counts", 10, []upstream{{Event: 100, Wall: 6}, {Event: 40, Wall: 5, Idle: true}}, 40},
 		{"all idle: the greatest", 10, []upstream{{Event: 100, Wall: 5, Idle: true}, {Event: 40, Wall: 6, Idle: true}}, 100},
+		{"idle, but silent since: it may be stopped", 10, []upstream{{Event: 100, Wall: 20_000, Idle: true}, {Event: 40, Wall: 9000, Idle: true}}, 40},
 		{"never back", 90, []upstream{{Event: 100, Wall: 5}, {Event: 40, Wall: 5}}, 90},
 		{"before 1970", noTime, []upstream{{Event: -5, Wall: 5}, {Event: -7, Wall: 5}}, -7},
 		{"idle without any record", noTime, []upstream{{Event: 100, Wall: 5}, {Event: noTime, Wall: 5, Idle: true}}, 100},
@@ -54,19 +55,50 @@ func TestMarkIsIdleOnlyAtAKnownEnd(t *testing.T) {
 	}
 }
 
-// An older mark of a former owner tells of the end alone, and a mark brings the records
-// that it speaks of to an end.
+// A mark that does not know the newest record, of a former owner or under steady
+// input, tells what lies below it, and not that nothing is new; a newer one brings
+// the records that it speaks of to an end.
 func TestMarkTake(t *testing.T) {
 	ups := []upstream{{Next: 10, Index: 3, Event: 50, Wall: 9}}
-	(&mark{Wall: 99, Sources: []sourceMark{{Next: 9, Event: 90, End: 13, Idle: true}, {Partition: 7}, {Partition: -1}}}).take(ups)
-	if ups[0] != (upstream{Next: 10, Index: 3, Event: 50, End: 13, Wall: 9}) {
+	(&mark{Wall: 99, Sources: []sourceMark{{Next: 9, Event: 90, End: 13, CaughtUp: 4, Idle: true}, {Partition: 7}, {Partition: -1}}}).take(ups)
+	if ups[0] != (upstream{Next: 10, Index: 3, Event: 90, End: 13, CaughtUp: 4, Wall: 99}) {
 		t.Errorf("an older mark made it %+v", ups[0])
 	}
-	(&mark{Wall: 99, Sources: []sourceMark{{Next: 12, Event: 40, End: 12, CaughtUp: 5}}}).take(ups)
-	if ups[0] != (upstream{Next: 12, Event: 50, End: 13, CaughtUp: 5, Wall: 99}) {
+	(&mark{Wall: 99, Sources: []sourceMark{{Next: 12, Event: 40, End: 12, CaughtUp: 5, Idle: true}}}).take(ups)
+	if ups[0] != (upstream{Next: 12, Event: 90, End: 13, CaughtUp: 5, Wall: 99, Idle: true}) {
 		t.Errorf("a newer mark made it %+v", ups[0])
 	}
 	if lag, caughtUp := standing(ups); lag != 1 || caughtUp != 5 {
 		t.Errorf("lag %d, caught up %d", lag, caughtUp)
+	}
+	ups[0].took(origin{Offset: 12, Index: 1})
+	if ups[0] != (upstream{Next: 12, Index: 2, Event: 90, End: 13, CaughtUp: 5, Wall: 99}) {
+		t.Errorf("a record made it %+v", ups[0])
+	}
+}
+
+// Under steady input, when records are on their way with every mark, as-of and
+// stream time go on all the same; invariant 9: no record of a partition counts as
+// late because that one was idle once.
+func TestSteadyInputMovesTime(t *testing.T) {
+	ups := []upstream{{Event: noTime}, {Event: noTime}}
+	stream := int64(noTime)
+	for i := range int64(30) {
+		now := 1000 * (i + 1)
+		for p := range int32(2) {
+			ups[p].took(origin{Partition: p, Offset: i + 1}) // one ahead of the mark
+		}
+		m := &mark{Wall: now, Sources: []sourceMark{
+			{Partition: 0, Next: i + 1, End: i + 2, Event: now, CaughtUp: now, Idle: i < 3},
+			{Partition: 1, Next: i + 1, End: i + 2, Event: now - 500, CaughtUp: now - 100, Idle: i < 3},
+		}}
+		m.take(ups)
+		stream = streamTime(stream, ups)
+		if stream != now-500 {
+			t.Fatalf("at %d stream time is %d, want that of the slower partition", now, stream)
+		}
+		if _, caughtUp := standing(ups); caughtUp != now-100 {
+			t.Fatalf("at %d it is as of %d", now, caughtUp)
+		}
 	}
 }

@@ -22,23 +22,6 @@ import (
 
 const defaultBroker = "127.0.0.1:9092"
 
-func brokersFlag() cli.Flag {
-	return &cli.StringSliceFlag{Name: "brokers", Value: []string{defaultBroker}, Usage: "the Kafka at `HOST:PORT,…`"}
-}
-
-// connect makes a client of the Kafka that the flags name, and sees that it is
-// there.
-func connect(ctx context.Context, c *cli.Command) (*broker.Client, error) {
-	client, err := broker.New(broker.Config{Brokers: c.StringSlice("brokers"), ClientID: "streamgauge-toolbox"})
-	if err != nil {
-		return nil, err
-	}
-	if err := client.Ping(ctx); err != nil {
-		return nil, errors.Join(err, client.Close())
-	}
-	return client, nil
-}
-
 func brokerCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "broker",
@@ -69,7 +52,7 @@ func loadCommand() *cli.Command {
 		Description: "Reads FILE, or standard input, a JSON object a line; each becomes the value of a record.\n" +
 			"The topic is created if it is not there.",
 		Flags: []cli.Flag{
-			brokersFlag(),
+			brokersFlag(), configFlag(),
 			&cli.StringFlag{Name: "topic", Required: true, Usage: "write into `TOPIC`"},
 			&cli.StringFlag{Name: "key", Usage: "take the Kafka key from `FIELD`; without it records have none and are dealt in turn"},
 			&cli.IntFlag{Name: "partitions", Value: 6, Usage: "partitions of a topic that is created"},
@@ -184,7 +167,7 @@ func resetCommand() *cli.Command {
 		Description: "Stop every instance first. It says what it will delete and asks, unless --yes is given.\n" +
 			"The source topics stay; the next start processes them from the beginning.",
 		Flags: []cli.Flag{
-			brokersFlag(),
+			brokersFlag(), configFlag(),
 			&cli.StringFlag{Name: "app", Required: true, Usage: "the application's `NAME`"},
 			&cli.StringFlag{Name: "schema", Value: "schema.graphqls", Usage: "the application's schema, which tells its topics"},
 			&cli.StringFlag{Name: "state", Usage: "also delete the application's folder in the state directory `DIR`"},

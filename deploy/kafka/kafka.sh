@@ -7,13 +7,26 @@
 #   kafka.sh tool CLASS … run one of Kafka's own tools, such as
 #                         org.apache.kafka.tools.consumer.group.ConsumerGroupCommand
 #
+# KAFKA_DIR keeps data and logs elsewhere than in .cache/kafka, KAFKA_PORTS is the
+# first two digits of every port (default 29), KAFKA_HEAP a broker's heap (512m):
+# clusters that differ in both run side by side. KAFKA_LISTENERS adds listeners,
+# each NAME:PROTOCOL:PORT:ADVERTISED, a space between; the broker's number ends
+# both ports: SLOT1:PLAINTEXT:2841:2851 listens on 2841N and says it is on 2851N.
+#
 # Broker N listens on 127.0.0.1: 2909N plain, 2919N TLS, 2929N SASL (PLAIN,
 # SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER unsecured; user app, password
-# app-secret). Certificates are in .cache/kafka/tls. Needs Java 17 and Maven.
+# app-secret), 2949N the same SASL over TLS. Certificates are in .cache/kafka/tls;
+# TLS takes a client's certificate of the authority and asks for none. A resource
+# with ACLs is for those that they name, and for whoever comes without SASL;
+# the others are for everyone. Needs Java 17 and Maven.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-home=$(cd "$here/../.." && pwd)/.cache/kafka
-lib=$home/lib
+cache=$(cd "$here/../.." && pwd)/.cache/kafka
+home=${KAFKA_DIR:-$cache}
+lib=$cache/lib
+ports=${KAFKA_PORTS:-29}
+heap=${KAFKA_HEAP:-512m}
+KAFKA_LISTENERS=${KAFKA_LISTENERS:-}
 quiet=(-Dorg.slf4j.simpleLogger.defaultLogLevel=error)
 
 fetch() {
@@ -28,7 +41,7 @@ java_tool() { java "${quiet[@]}" -Xmx256m -cp "$lib/*" "$@"; }
 
 # certificates: an authority of our own, and a key of the brokers.
 certificates() {
-  local d=$home/tls
+  local d=$cache/tls
   [ -e "$d/broker.p12" ] && return
   mkdir -p "$d"
   keytool -genkeypair -alias ca -keyalg EC -groupname secp256r1 -dname CN=streamgauge-test-ca -ext bc:c -validity 3650 \
@@ -44,14 +57,24 @@ certificates() {
 
 config() { # N brokers
   local n=$1 count=$2 voters="" i
-  for i in $(seq 1 "$count"); do voters+="${voters:+,}$i@127.0.0.1:2939$i"; done
+  local listen="" advertise="" protocols="" tls="tls both" sasl="sasl both" name protocol port advertised
+  while IFS=: read -r name protocol port advertised; do
+    [ -n "$name" ] || continue
+    listen+=",$name://127.0.0.1:$port$n" advertise+=",$name://127.0.0.1:$advertised$n" protocols+=",$name:$protocol"
+    case $protocol in *SSL) tls+=" ${name,,}" ;; esac
+    case $protocol in SASL*) sasl+=" ${name,,}" ;; esac
+  done <<< "${KAFKA_LISTENERS// /$'\n'}"
+  for i in $(seq 1 "$count"); do voters+="${voters:+,}$i@127.0.0.1:${ports}39$i"; done
   cat <<EOF
 process.roles=broker,controller
 node.id=$n
 controller.quorum.voters=$voters
-listeners=PLAINTEXT://127.0.0.1:2909$n,TLS://127.0.0.1:2919$n,SASL://127.0.0.1:2929$n,CONTROLLER://127.0.0.1:2939$n
-advertised.listeners=PLAINTEXT://127.0.0.1:2909$n,TLS://127.0.0.1:2919$n,SASL://127.0.0.1:2929$n
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,TLS:SSL,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+listeners=PLAINTEXT://127.0.0.1:${ports}09$n,TLS://127.0.0.1:${ports}19$n,SASL://127.0.0.1:${ports}29$n,CONTROLLER://127.0.0.1:${ports}39$n,BOTH://127.0.0.1:${ports}49$n$listen
+advertised.listeners=PLAINTEXT://127.0.0.1:${ports}09$n,TLS://127.0.0.1:${ports}19$n,SASL://127.0.0.1:${ports}29$n,BOTH://127.0.0.1:${ports}49$n$advertise
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,TLS:SSL,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT,BOTH:SASL_SSL$protocols
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS
+allow.everyone.if.no.acl.found=true
 inter.broker.listener.name=PLAINTEXT
 controller.listener.names=CONTROLLER
 log.dirs=$home/data/$n
@@ -67,37 +90,54 @@ group.initial.rebalance.delay.ms=0
 group.min.session.timeout.ms=1000
 auto.create.topics.enable=false
 log.cleaner.backoff.ms=500
+log.cleaner.dedupe.buffer.size=33554432
 log.retention.check.interval.ms=5000
-listener.name.tls.ssl.keystore.type=PKCS12
-listener.name.tls.ssl.keystore.location=$home/tls/broker.p12
-listener.name.tls.ssl.keystore.password=changeit
-listener.name.sasl.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER
-listener.name.sasl.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_app="app-secret";
-listener.name.sasl.scram-sha-256.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
-listener.name.sasl.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
-listener.name.sasl.oauthbearer.sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";
+$(for l in $tls; do cat <<TLS
+listener.name.$l.ssl.keystore.type=PKCS12
+listener.name.$l.ssl.keystore.location=$cache/tls/broker.p12
+listener.name.$l.ssl.keystore.password=changeit
+listener.name.$l.ssl.truststore.type=PEM
+listener.name.$l.ssl.truststore.location=$cache/tls/ca.pem
+listener.name.$l.ssl.client.auth=requested
+listener.name.$l.ssl.principal.mapping.rules=RULE:.*/ANONYMOUS/
+TLS
+done)
+$(for l in $sasl; do cat <<SASL
+listener.name.$l.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER
+listener.name.$l.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_app="app-secret";
+listener.name.$l.scram-sha-256.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+listener.name.$l.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+listener.name.$l.oauthbearer.sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";
+SASL
+done)
 EOF
 }
 
 start() { # N
   local n=$1
-  java "${quiet[@]}" -Xmx512m -Xms256m -cp "$lib/*" kafka.Kafka "$home/$n.properties" >> "$home/$n.log" 2>&1 &
+  java "${quiet[@]}" "-Xmx$heap" -Xms128m -cp "$lib/*" kafka.Kafka "$home/$n.properties" >> "$home/$n.log" 2>&1 &
   echo $! > "$home/$n.pid"
 }
 
 await() { # N: until it answers
   local n=$1 i
   for i in $(seq 1 240); do
-    if ! kill -0 "$(cat "$home/$n.pid")" 2>/dev/null; then
+    if ! runs "$(cat "$home/$n.pid")"; then
       echo "broker $n ended; see $home/$n.log" >&2
       tail -5 "$home/$n.log" >&2
       return 1
     fi
-    if (exec 3<> "/dev/tcp/127.0.0.1/2909$n") 2>/dev/null; then return 0; fi
+    if (exec 3<> "/dev/tcp/127.0.0.1/${ports}09$n") 2>/dev/null; then return 0; fi
     sleep 0.25
   done
   echo "broker $n does not answer; see $home/$n.log" >&2
   return 1
+}
+
+# runs says whether a process does: one that has ended and that nobody has waited
+# for yet does not.
+runs() { # pid
+  kill -0 "$1" 2>/dev/null && ! grep -qs '^State:[[:space:]]*Z' "/proc/$1/status"
 }
 
 end() { # N signal
@@ -105,7 +145,7 @@ end() { # N signal
   [ -e "$pid" ] || return 0
   kill "-$2" "$(cat "$pid")" 2>/dev/null || true
   for i in $(seq 1 120); do
-    kill -0 "$(cat "$pid")" 2>/dev/null || break
+    runs "$(cat "$pid")" || break
     sleep 0.25
     [ "$i" -lt 100 ] || kill -KILL "$(cat "$pid")" 2>/dev/null || true
   done
@@ -119,6 +159,7 @@ up)
   fetch
   certificates
   for n in 1 2 3; do end $n TERM; done
+  mkdir -p "$home"
   rm -rf "$home/data" "$home"/*.log
   id=$(java_tool kafka.tools.StorageTool random-uuid 2>/dev/null | tail -1)
   for n in $(seq 1 "$count"); do
@@ -128,12 +169,12 @@ up)
     start "$n"
   done
   for n in $(seq 1 "$count"); do await "$n"; done
-  echo "Kafka runs: $(for n in $(seq 1 "$count"); do printf '127.0.0.1:2909%s ' "$n"; done)"
+  echo "Kafka runs: $(for n in $(seq 1 "$count"); do printf '127.0.0.1:%s09%s ' "$ports" "$n"; done)"
   ;;
 down) for n in 1 2 3; do end $n TERM; done ;;
 stop) end "$2" TERM ;;
 kill) end "$2" KILL ;;
 start) start "$2" && await "$2" ;;
 tool) shift && fetch && java_tool "$@" ;;
-*) sed -n '2,15p' "$0"; exit 1 ;;
+*) sed -n '2,/^set /{/^#/p}' "$0"; exit 1 ;;
 esac

@@ -20,7 +20,8 @@ import (
 )
 
 // prepare makes the context of the operation that the request wants: its
-// document found, its variables coerced, its complexity within the limit.
+// document found, its variables coerced, its complexity within the limit, its
+// demands understood.
 func (s *Server) prepare(ctx context.Context, q *request, header http.Header) (*graphql.OperationContext, gqlerror.List) {
 	d, errs := s.document(ctx, q.query)
 	if errs != nil {
@@ -52,6 +53,9 @@ func (s *Server) prepare(ctx context.Context, q *request, header http.Header) (*
 	if over(cost, s.limits.Complexity) {
 		return nil, problem(CodeLimit, "complexity %d: at most %d", cost, s.limits.Complexity)
 	}
+	if errs := demand(oc); errs != nil {
+		return nil, errs
+	}
 	return oc, nil
 }
 
@@ -70,7 +74,7 @@ func variableProblem(err error) gqlerror.List {
 func (s *Server) execute(ctx context.Context, oc *graphql.OperationContext) *graphql.Response {
 	bounded := withTimeout(ctx, s.limits.Time)
 	defer bounded.cancel()
-	ctx = graphql.WithOperationContext(bounded, oc)
+	ctx = graphql.WithOperationContext(withDemand(bounded, oc), oc)
 	var collect func() map[string]any
 	if s.extensions != nil {
 		ctx, collect = s.extensions(ctx)
@@ -124,7 +128,7 @@ func (s *Server) emit(resp *graphql.Response, to sink) bool {
 // subscribe sends each event of a subscription to the sink. Each has a context
 // of its own for errors and extensions.
 func (s *Server) subscribe(ctx context.Context, oc *graphql.OperationContext, to sink) {
-	ctx = graphql.WithOperationContext(ctx, oc)
+	ctx = graphql.WithOperationContext(withDemand(ctx, oc), oc)
 	var ending func() error
 	if s.ending != nil {
 		ctx, ending = s.ending(ctx)

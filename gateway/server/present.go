@@ -127,14 +127,30 @@ func explainRead(e *read.Error) (string, map[string]any) {
 	ext := map[string]any{"code": code}
 	if p := e.Progress; p != nil && e.Code == read.Restoring {
 		ext["done"], ext["total"] = p.Done, p.Total
+		if p.Rate > 0 {
+			ext["rate"] = p.Rate
+		}
 		if p.ETA > 0 {
 			ext["etaMs"] = millis(p.ETA)
 		}
+	}
+	var missing read.MissingPartitions
+	if errors.As(e.Cause, &missing) {
+		ext["missing"] = missingExtension(missing)
 	}
 	if wait := retryAfter(e); wait > 0 {
 		ext["retryAfterMs"] = millis(wait)
 	}
 	return shorten(message), ext
+}
+
+// missingExtension lists partitions as Freshness does.
+func missingExtension(missing read.MissingPartitions) []map[string]any {
+	list := make([]map[string]any, len(missing))
+	for i, m := range missing {
+		list[i] = map[string]any{"partition": m.Partition, "reason": shorten(m.Reason)}
+	}
+	return list
 }
 
 // retryAfter is when asking again may help; 0: it does not.

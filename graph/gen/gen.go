@@ -134,13 +134,17 @@ func (g *generation) configure() error {
 	cfg.SkipModTidy, cfg.SkipValidation = true, true
 	cfg.OmitResolverFields = true
 	cfg.OmitGQLGenVersionInFileNotice = true
+	if cfg.Directives == nil {
+		cfg.Directives = map[string]config.DirectiveConfig{}
+	}
+	cfg.Directives["read"] = config.DirectiveConfig{SkipRuntime: true} // the edge sees to it
 	const resolve = "github.com/streamgauge/streamgauge/graph/resolve."
 	if cfg.Models == nil {
 		cfg.Models = config.TypeMap{}
 	}
 	for _, name := range []string{
 		"Int", "Float", "String", "ID", "Boolean",
-		"Long", "DateTime", "Decimal", "Duration", "Fill", "Freshness", "MissingPartition", "PageInfo",
+		"Long", "DateTime", "Decimal", "Duration", "Fill", "ReadFrom", "Freshness", "MissingPartition", "PageInfo",
 	} {
 		cfg.Models[name] = config.TypeMapEntry{Model: config.StringList{resolve + name}}
 	}

@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,7 +17,7 @@ const batchWait = time.Millisecond
 
 // Batching views collect the reads of one operation's root fields and send them
 // together, so that they travel as one request an instance. Nested reads are
-// batched by their list already.
+// batched by their list already. All reads demand what the operation does.
 type batching struct {
 	read.Views
 	isRead func(field string) bool
@@ -31,6 +32,7 @@ func Batch(v read.Views, isRead func(field string) bool) read.Views {
 type operation struct {
 	collector
 	batch
+	demand *read.Demand // nil: none
 }
 
 type operationKey struct{}
@@ -43,7 +45,22 @@ func operationOf(ctx context.Context) *operation {
 // BeginOperation prepares a context for one operation: its root reads travel
 // together, and the freshness of all is noted.
 func BeginOperation(ctx context.Context) context.Context {
-	return context.WithValue(ctx, operationKey{}, &operation{})
+	return context.WithValue(ctx, operationKey{}, &operation{demand: read.DemandOf(ctx)})
+}
+
+// demanding is a query that demands what its operation does.
+func demanding(q *read.Query, d *read.Demand) *read.Query {
+	if d == nil || q.Demand != nil {
+		return q
+	}
+	c := *q
+	c.Demand = d
+	return &c
+}
+
+// Watch watches a query, demanding what its subscription does.
+func (b *batching) Watch(ctx context.Context, q *read.Query, every time.Duration) (<-chan read.Update, error) {
+	return b.Views.Watch(ctx, demanding(q, read.DemandOf(ctx)), every)
 }
 
 // batch is the reads of one operation under way.
@@ -60,6 +77,12 @@ type batch struct {
 // Read sends a root field's query together with its siblings'.
 func (b *batching) Read(ctx context.Context, queries []*read.Query) ([]*read.Result, []error) {
 	op := operationOf(ctx)
+	if op != nil && op.demand != nil {
+		queries = slices.Clone(queries)
+		for i, q := range queries {
+			queries[i] = demanding(q, op.demand)
+		}
+	}
 	fc := graphql.GetFieldContext(ctx)
 	if op == nil || len(queries) != 1 || fc == nil || fc.Object != "Query" {
 		return b.Views.Read(ctx, queries)

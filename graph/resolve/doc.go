@@ -7,6 +7,6 @@
 //	read.go     Lookup, Windows, Page, Top, Size
 //	nested.go   reads below a row, for all rows of a list at once
 //	watch.go    the same as subscriptions
-//	batch.go    the reads of one operation travel together
+//	batch.go    the reads of one operation travel together, and demand the same
 //	fresh.go    Freshness in data and in extensions
 package resolve

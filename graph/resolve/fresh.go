@@ -74,7 +74,9 @@ type noted struct {
 	parts []read.Part
 }
 
-// Collected is what was noted, by the field's place in the response; nil when nothing was.
+// Collected are the operation's extensions; nil: none. views has what was noted,
+// by the field's place in the response; token, of an operation with @read, what
+// all of its reads have seen, and what was demanded of others.
 func Collected(ctx context.Context) map[string]any {
 	c := operationOf(ctx)
 	if c == nil {
@@ -92,7 +94,11 @@ func Collected(ctx context.Context) map[string]any {
 	if len(views) == 0 {
 		return nil
 	}
-	return map[string]any{"views": views}
+	out := map[string]any{"views": views}
+	if c.demand != nil {
+		out["token"] = views.token(c.demand.AtLeast)
+	}
+	return out
 }
 
 // viewNotes write themselves as an object of Freshness by the field's place.
@@ -109,6 +115,31 @@ func (v viewNotes) AppendJSON(b []byte) []byte {
 		sep = ','
 	}
 	return append(b, '}')
+}
+
+// token is what the reads have seen together. What was demanded stays in it
+// where it concerns other partitions: who returns the newest token alone must not
+// see them go back.
+func (v viewNotes) token(demanded []read.Position) string {
+	type place struct {
+		store     read.Mark
+		partition int32
+	}
+	of := func(p *read.Position) place { return place{read.Mark(p.Incarnation[:len(read.Mark{})]), p.Partition} }
+	var all []read.Position
+	answered := make(map[place]bool)
+	for i := range v {
+		all = append(all, read.PositionsOf(v[i].parts)...)
+	}
+	for i := range all {
+		answered[of(&all[i])] = true
+	}
+	for i := range demanded {
+		if !answered[of(&demanded[i])] {
+			all = append(all, demanded[i])
+		}
+	}
+	return read.EncodePositions(all)
 }
 
 // MarshalJSON is AppendJSON.
@@ -148,6 +179,9 @@ func appendFreshness(b []byte, parts []read.Part) []byte {
 	b = strconv.AppendBool(b, f.Standby)
 	b = append(b, `,"partial":`...)
 	b = strconv.AppendBool(b, f.Partial())
+	if f.Reset {
+		b = append(b, `,"reset":true`...)
+	}
 	b = append(b, `,"missing":[`...)
 	for i, m := range f.Missing {
 		if i > 0 {

@@ -25,6 +25,9 @@ type Decimal struct{ decimal.Decimal }
 // Fill is what a series puts where no record fell.
 type Fill view.Fill
 
+// ReadFrom says which copies may answer, of @read. The edge reads it.
+type ReadFrom string
+
 // MarshalLong writes a 64-bit number.
 func MarshalLong(n int64) graphql.Marshaler {
 	return graphql.WriterFunc(func(w io.Writer) { write(w, strconv.AppendInt(nil, n, 10)) })
@@ -164,6 +167,18 @@ func (f *Fill) UnmarshalGQL(in any) error {
 		}
 	}
 	return fmt.Errorf("not one of %s", strings.Join(fillNames, ", "))
+}
+
+// MarshalGQL writes the enum's name.
+func (f ReadFrom) MarshalGQL(w io.Writer) { write(w, strconv.AppendQuote(nil, string(f))) }
+
+// UnmarshalGQL reads the enum's name.
+func (f *ReadFrom) UnmarshalGQL(in any) error {
+	if in != "ANY" && in != "ACTIVE" {
+		return fmt.Errorf("not one of ANY, ACTIVE")
+	}
+	*f = ReadFrom(in.(string))
+	return nil
 }
 
 // scalar reads an argument: a literal or a variable.

@@ -126,7 +126,7 @@ func (c *cluster) start(name string) *node {
 		c.t.Fatal(err)
 	}
 	srv := grpc.NewServer(rpc.ServerOptions()...)
-	rpc.Register(srv, w)
+	rpc.Register(srv, rpc.Service{Instance: w, Routes: w})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 3)
 	go func() { ended <- w.Run(ctx) }()

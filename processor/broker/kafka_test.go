@@ -2,194 +2,233 @@ package broker
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/segmentio/kafka-go"
 )
 
-// onKafka is a client of a real broker that nothing else uses, and a topic of the
-// test's own.
-func onKafka(t *testing.T, partitions int32, configs map[string]string) (*Client, string) {
+// realKafka is the Kafka of deploy/kafka/kafka.sh: the plain address of its
+// first broker is in STREAMGAUGE_TEST_KAFKA, and the others follow from it.
+type realKafka struct {
+	plain, tls, sasl, both string
+	roots                  *x509.CertPool
+}
+
+func theKafka(t *testing.T) realKafka {
 	t.Helper()
 	addr := os.Getenv("STREAMGAUGE_TEST_KAFKA")
 	if addr == "" {
-		t.Skip("needs a real Kafka: make test-kafka")
+		t.Skip("needs a real Kafka: make kafka-up, and STREAMGAUGE_TEST_KAFKA=127.0.0.1:29091")
 	}
-	c, err := New(Config{Brokers: []string{addr}})
+	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	topic := fmt.Sprintf("t%d", time.Now().UnixNano())
-	if err := c.CreateTopics(t.Context(), []TopicSpec{{Name: topic, Partitions: partitions, Replication: -1, Configs: configs}}); err != nil {
+	n, err := strconv.Atoi(port)
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := c.DeleteTopics(context.WithoutCancel(t.Context()), topic); err != nil && !errors.Is(err, ErrUnknownTopic) {
-			t.Log(err)
-		}
-		c.Close()
-	})
-	return c, topic
+	at := func(plus int) string { return net.JoinHostPort(host, strconv.Itoa(n+plus)) }
+	k := realKafka{plain: addr, tls: at(100), sasl: at(200), both: at(400), roots: x509.NewCertPool()}
+	ca, err := os.ReadFile("../../.cache/kafka/tls/ca.pem")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !k.roots.AppendCertsFromPEM(ca) {
+		t.Fatal("no authority in ca.pem")
+	}
+	return k
 }
 
-// contextFor is a context that outlives the test's own, until it is cancelled.
-func contextFor(t *testing.T) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-}
+func (k realKafka) trust() (*tls.Config, error) { return &tls.Config{RootCAs: k.roots}, nil }
 
-func one(value string) *BatchBuilder {
-	b := NewBatchBuilder(LZ4)
-	b.Append(time.Now().UnixMilli(), []byte("k"), []byte(value), nil)
-	return b
-}
-
-// joinedMember is a member alone in a group of its own.
-func joinedMember(t *testing.T, c *Client, topic string) (*Member, string) {
+// secured is a client's configuration with SASL.
+func secured(t *testing.T, addr, mechanism, user, secret string) Config {
 	t.Helper()
-	group := topic + "-group"
-	m := c.NewMember(MemberConfig{
-		Group: group, SessionTimeout: 6 * time.Second, HeartbeatInterval: time.Second,
-		Metadata: func() Subscription { return Subscription{Topics: []string{topic}} },
-		Balance: func(ms []GroupMember) (map[string]Assignment, error) {
-			return map[string]Assignment{ms[0].ID: {Partitions: map[string][]int32{topic: {0}}}}, nil
-		},
-		Assigned: func(Assignment, string, int32) {}, Lost: func(error) {},
-	})
-	ran := make(chan error, 1)
-	ctx, cancel := contextFor(t)
-	go func() { ran <- m.Run(ctx) }()
-	t.Cleanup(func() { cancel(); <-ran })
-	for deadline := time.Now().Add(20 * time.Second); !m.Status().Joined; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("did not join")
-		}
-	}
-	return m, group
-}
-
-// Transactions that follow each other at once meet CONCURRENT_TRANSACTIONS while
-// the markers of the one before are written; an Init right after a commit too.
-// What is committed is there, once, and nothing else. Invariant 3.
-func TestKafkaTransactionsInARow(t *testing.T) {
-	c, topic := onKafka(t, 1, nil)
-	m, group := joinedMember(t, c, topic)
-	tp := TopicPartition{Topic: topic}
-	txn := c.NewTransaction(topic, 10*time.Second)
-	if err := txn.Init(t.Context()); err != nil {
+	m, err := NewSASL(mechanism, user, func() (string, error) { return secret, nil })
+	if err != nil {
 		t.Fatal(err)
 	}
-	commit := func(txn *Transaction, n int) error {
-		s := m.Status()
-		_, err := txn.Commit(t.Context(), TxnCommit{
-			Batches: []TargetBatch{{tp, one(fmt.Sprint(n))}}, Group: group, MemberID: s.MemberID, Generation: s.Generation,
-			Offsets: map[TopicPartition]OffsetCommit{tp: {Offset: int64(n), Metadata: fmt.Sprint(n)}},
-		})
-		return err
+	return Config{Brokers: []string{addr}, SASL: m}
+}
+
+// unsigned is a token as Kafka's unsecured validator takes it.
+func unsigned(user string, lives time.Duration) string {
+	encode := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
+	now := time.Now()
+	return encode(`{"alg":"none"}`) + "." + encode(fmt.Sprintf(`{"sub":%q,"iat":%d,"exp":%d}`, user, now.Add(-time.Minute).Unix(), now.Add(lives).Unix())) + "."
+}
+
+func ping(t *testing.T, cfg Config) error {
+	t.Helper()
+	cfg.RequestTimeout = 5 * time.Second
+	c, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for n := range 50 {
-		if err := commit(txn, n); err != nil {
-			t.Fatal(n, err)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	return c.Ping(ctx)
+}
+
+func TestKafkaTakesEveryMechanism(t *testing.T) {
+	k := theKafka(t)
+	for _, m := range SASLMechanisms() {
+		secret := "app-secret"
+		if m == SASLOAuthBearer {
+			secret = unsigned("app", time.Hour)
 		}
-		if n%10 == 9 {
-			if err := txn.Init(t.Context()); err != nil {
-				t.Fatal(err)
+		for name, addr := range map[string]string{"plain text": k.sasl, "TLS": k.both} {
+			t.Run(m+" over "+name, func(t *testing.T) {
+				cfg := secured(t, addr, m, "app", secret)
+				if addr == k.both {
+					cfg.TLS = k.trust
+				}
+				if err := ping(t, cfg); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	if err := ping(t, Config{Brokers: []string{k.tls}, TLS: k.trust}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Each mistake is named, with what to do, and without the secret.
+func TestKafkaNamesMistakes(t *testing.T) {
+	k := theKafka(t)
+	with := func(cfg Config, f func() (*tls.Config, error)) Config {
+		cfg.TLS = f
+		return cfg
+	}
+	unreadable, err := NewSASL(SASLOAuthBearer, "", func() (string, error) { return "", errors.New("open token: no such file") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := func() (*tls.Config, error) { return &tls.Config{RootCAs: x509.NewCertPool()}, nil }
+	elsewhere := func() (*tls.Config, error) { return &tls.Config{RootCAs: k.roots, ServerName: "elsewhere"}, nil }
+	for _, c := range []struct {
+		name string
+		cfg  Config
+		want string
+	}{
+		{"wrong password, PLAIN", secured(t, k.sasl, SASLPlain, "app", "S3CRET"), "authentication failed (PLAIN, user app): check kafka.sasl"},
+		{"wrong password, SCRAM", secured(t, k.sasl, SASLScram256, "app", "S3CRET"), "authentication failed (SCRAM-SHA-256, user app): check kafka.sasl"},
+		{"unknown user", secured(t, k.both, SASLScram512, "nobody", "S3CRET"), "the port speaks TLS: set kafka.tls.enabled"},
+		{"unknown user over TLS", with(secured(t, k.both, SASLScram512, "nobody", "S3CRET"), k.trust), "authentication failed (SCRAM-SHA-512, user nobody)"},
+		{"token out of date", secured(t, k.sasl, SASLOAuthBearer, "", unsigned("app", -time.Second)), "authentication failed (OAUTHBEARER)"},
+		{"no token", Config{Brokers: []string{k.sasl}, SASL: unreadable}, "open token: no such file"},
+		{"SASL to a port without", secured(t, k.plain, SASLPlain, "app", "S3CRET"), "the port takes no SASL: leave out kafka.sasl.mechanism"},
+		{"no SASL to a port with", Config{Brokers: []string{k.sasl}}, "if the port wants SASL set kafka.sasl.mechanism"},
+		{"plain text to TLS", Config{Brokers: []string{k.tls}}, "the port speaks TLS: set kafka.tls.enabled"},
+		{"TLS to plain text", Config{Brokers: []string{k.plain}, TLS: k.trust}, "the port seems to speak plain text: use the brokers' TLS port, or set kafka.tls.enabled to false"},
+		{"another authority", Config{Brokers: []string{k.tls}, TLS: nobody}, "the authorities in kafka.tls.ca (the system's when it is empty) did not sign the broker's certificate"},
+		{"another name", Config{Brokers: []string{k.tls}, TLS: elsewhere}, "set kafka.tls.serverName to the one that it is for"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := ping(t, c.cfg)
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "S3CRET") {
+				t.Errorf("got  %v\nwant %s", err, c.want)
 			}
+			t.Log(err)
+		})
+	}
+	t.Run("mechanism", func(t *testing.T) {
+		m := &credentials{name: "GSSAPI", secret: func() (string, error) { return "", nil }, start: bearer}
+		err := ping(t, Config{Brokers: []string{k.sasl}, SASL: m})
+		if want := "SASL mechanism GSSAPI here (they take "; err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "SCRAM-SHA-256") {
+			t.Errorf("got %v, want %s", err, want)
 		}
-	}
-	// A successor fences; the predecessor is told so, whatever it tries.
-	other := c.NewTransaction(topic, 10*time.Second)
-	if err := other.Init(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := commit(txn, 1000); !errors.Is(err, ErrInDoubt) {
-		t.Fatalf("a fenced producer committed: %v", err)
-	}
-	// A wrong generation aborts, for certain.
-	s := m.Status()
-	_, err := other.Commit(t.Context(), TxnCommit{
-		Batches: []TargetBatch{{tp, one("2000")}}, Group: group, MemberID: s.MemberID, Generation: s.Generation + 1,
-		Offsets: map[TopicPartition]OffsetCommit{tp: {Offset: 2000}},
+		t.Log(err)
 	})
-	if !errors.Is(err, ErrGeneration) {
-		t.Fatalf("a wrong generation: %v", err)
-	}
-	if err := commit(other, 50); err != nil {
-		t.Fatal(err)
-	}
-	got := readAll(t, c, tp)
-	if len(got) != 51 || got[0] != "0" || got[50] != "50" {
-		t.Fatalf("%d records: %v", len(got), got)
-	}
-	offsets, err := c.CommittedOffsets(t.Context(), group, []TopicPartition{tp})
-	if err != nil || offsets[tp].Metadata != "50" {
-		t.Fatalf("%+v, %v", offsets, err)
-	}
 }
 
-// readAll reads what is committed of a partition, to its end.
-func readAll(t *testing.T, c *Client, tp TopicPartition) (values []string) {
-	t.Helper()
-	ends, err := c.Offsets(t.Context(), []TopicPartition{tp}, Latest)
+// What ACLs keep from a user is listed before anything is done.
+func TestKafkaNamesMissingACLs(t *testing.T) {
+	k := theKafka(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	admin, err := New(Config{Brokers: []string{k.plain}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := c.NewFetcher(FetcherConfig{Isolation: ReadCommitted})
-	chunks := make(chan *Chunk, 1)
-	f.Add(tp, 0, func(ch *Chunk) { chunks <- ch })
-	done := make(chan struct{})
-	ctx, cancel := contextFor(t)
-	go func() { defer close(done); _ = f.Run(ctx) }()
-	defer func() { cancel(); <-done }()
-	for {
-		ch := <-chunks
-		next, err := ch.Each(func(r *Record) error { values = append(values, string(r.Value)); return nil })
-		if err != nil {
-			t.Fatal(err)
+	defer admin.Close()
+	name := fmt.Sprintf("acl-%d", time.Now().UnixNano())
+	if err := admin.CreateTopics(ctx, []TopicSpec{{Name: name, Partitions: 1, Replication: -1}, {Name: name + "-open", Partitions: 1, Replication: -1}}); err != nil {
+		t.Fatal(err)
+	}
+	transport := &kafka.Transport{Context: ctx}
+	defer transport.CloseIdleConnections()
+	acls := &kafka.Client{Addr: kafka.TCP(k.plain), Transport: transport}
+	entry := func(kind kafka.ResourceType, operation kafka.ACLOperationType, user string) kafka.ACLEntry {
+		return kafka.ACLEntry{
+			ResourceType: kind, ResourceName: name, ResourcePatternType: kafka.PatternTypeLiteral,
+			Principal: user, Host: "*", Operation: operation, PermissionType: kafka.ACLPermissionTypeAllow,
 		}
-		ch.Release()
-		if next >= ends[tp] {
-			return values
+	}
+	created, err := acls.CreateACLs(ctx, &kafka.CreateACLsRequest{ACLs: []kafka.ACLEntry{
+		entry(kafka.ResourceTypeTopic, kafka.ACLOperationTypeRead, "User:app"),
+		entry(kafka.ResourceTypeGroup, kafka.ACLOperationTypeRead, "User:another"),
+		entry(kafka.ResourceTypeTransactionalID, kafka.ACLOperationTypeWrite, "User:another"),
+	}})
+	if err != nil || errors.Join(created.Errors...) != nil {
+		t.Fatal(err, created)
+	}
+	client, err := New(secured(t, k.sasl, SASLPlain, "app", "app-secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	needs := Needs{
+		Topics: map[string][]Operation{name: {OpRead, OpWrite}, name + "-open": {OpWrite}, name + "-missing": {OpWrite}},
+		Group:  name, Transactionals: []string{name, name + "-open"},
+	}
+	want := []Grant{{OpWrite, "topic", name}, {OpRead, "group", name}, {OpWrite, "transactional-id", name}}
+	for { // brokers learn of ACLs a moment later
+		var missing *AccessError
+		err := client.CheckAccess(ctx, needs)
+		if errors.As(err, &missing) && fmt.Sprint(missing.Missing) == fmt.Sprint(want) {
+			t.Log(err)
+			break
 		}
-		f.Resume(tp, next)
+		if sleep(ctx, 100*time.Millisecond) != nil {
+			t.Fatalf("got %v, want %v", err, want)
+		}
+	}
+	if err := admin.CheckAccess(ctx, needs); err != nil {
+		t.Errorf("a super user: %v", err)
+	}
+	_, err = client.DescribeGroup(ctx, name)
+	if err == nil || !strings.Contains(err.Error(), "Kafka's ACLs do not allow it to this user") {
+		t.Errorf("in passing: %v", err)
 	}
 }
 
-// Records that retention or DeleteRecords has taken are OFFSET_OUT_OF_RANGE, with
-// the new log start to be had.
-func TestKafkaTrimmedLog(t *testing.T) {
-	c, topic := onKafka(t, 1, nil)
-	tp := TopicPartition{Topic: topic}
-	p := c.NewProducer(ProducerConfig{})
-	ctx, cancel := contextFor(t)
-	ran := make(chan error, 1)
-	go func() { ran <- p.Run(ctx) }()
-	for n := range 10 {
-		acked := make(chan error, 1)
-		if err := p.Produce(ctx, tp, one(fmt.Sprint(n)), func(_ int64, err error) { acked <- err }); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-acked; err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := c.DeleteRecords(t.Context(), map[TopicPartition]int64{tp: 7}); err != nil {
+// A password that was replaced holds for the next connection.
+func TestKafkaRereadsSecrets(t *testing.T) {
+	k := theKafka(t)
+	secret := "old"
+	m, err := NewSASL(SASLScram256, "app", func() (string, error) { return secret, nil })
+	if err != nil {
 		t.Fatal(err)
 	}
-	f := c.NewFetcher(FetcherConfig{})
-	chunks := make(chan *Chunk, 1)
-	f.Add(tp, 3, func(ch *Chunk) { chunks <- ch })
-	fetched := make(chan error, 1)
-	go func() { fetched <- f.Run(ctx) }()
-	if ch := <-chunks; !errors.Is(ch.Err, ErrOffsetOutOfRange) {
-		t.Errorf("position 3 of a log that begins at 7: %v", ch.Err)
+	if err := ping(t, Config{Brokers: []string{k.sasl}, SASL: m}); err == nil {
+		t.Fatal("the old password was taken")
 	}
-	first, err := c.Offsets(t.Context(), []TopicPartition{tp}, Earliest)
-	if err != nil || first[tp] != 7 {
-		t.Errorf("the log begins at %d, %v", first[tp], err)
+	secret = "app-secret"
+	if err := ping(t, Config{Brokers: []string{k.sasl}, SASL: m}); err != nil {
+		t.Error(err)
 	}
-	cancel()
-	<-ran
-	<-fetched
 }

@@ -2,10 +2,14 @@ package read
 
 import (
 	"cmp"
+	"context"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"hash/fnv"
 	"slices"
+	"strings"
 )
 
 // Freshness is how an answer stands: of the least fresh of its parts.
@@ -13,6 +17,7 @@ type Freshness struct {
 	AsOf    int64 // ms; 0: unknown
 	Lag     int64 // source records, summed
 	Standby bool
+	Reset   bool      // the demanded token was of another incarnation
 	Missing []Missing // partitions that did not answer
 	Token   string
 }
@@ -23,25 +28,53 @@ type Missing struct {
 	Reason    string
 }
 
+// MissingPartitions is the cause of an Incomplete error: each partition that did
+// not answer.
+type MissingPartitions []Missing
+
+// Error lists the partitions, those with the same reason together.
+func (m MissingPartitions) Error() string {
+	var reasons []string
+	partitions := make(map[string][]string)
+	for _, x := range m {
+		if partitions[x.Reason] == nil {
+			reasons = append(reasons, x.Reason)
+		}
+		partitions[x.Reason] = append(partitions[x.Reason], fmt.Sprint(x.Partition))
+	}
+	for i, r := range reasons {
+		noun := "partition "
+		if len(partitions[r]) > 1 {
+			noun = "partitions "
+		}
+		reasons[i] = noun + strings.Join(partitions[r], ", ") + " (" + r + ")"
+	}
+	return strings.Join(reasons, "; ")
+}
+
 // Partial says whether partitions are missing.
 func (f *Freshness) Partial() bool { return len(f.Missing) > 0 }
 
-// FreshnessOf sums up parts.
+// FreshnessOf sums up parts. Of a part that did not answer, what is left of an
+// earlier answer counts: its position always, its age when its rows are shown.
 func FreshnessOf(parts []Part) Freshness {
 	var f Freshness
 	first := true
 	for i := range parts {
 		p := &parts[i]
+		f.Reset = f.Reset || p.Reset
 		if p.Err != nil {
 			f.Missing = append(f.Missing, Missing{Partition: p.Partition, Reason: p.Err.Reason()})
-			continue
+			if p.AsOf == 0 {
+				continue
+			}
 		}
 		if first || p.AsOf < f.AsOf {
 			f.AsOf = p.AsOf
 		}
 		first = false
 		f.Lag += p.Lag
-		f.Standby = f.Standby || (p.Role != Active && p.Role != Global)
+		f.Standby = f.Standby || p.Role.Flagged()
 	}
 	f.Token = EncodeToken(parts)
 	return f
@@ -49,28 +82,63 @@ func FreshnessOf(parts []Part) Freshness {
 
 const tokenVersion = 1
 
-// Position is where one partition of an incarnation stood.
+// Position is where one partition of an incarnation of a store stood.
 type Position struct {
-	Incarnation [16]byte
+	Incarnation [16]byte // see Incarnation
 	Partition   int32
 	Seq         uint64
 }
 
-// EncodeToken makes the opaque token of an answer: for each partition its
-// incarnation and seq.
-func EncodeToken(parts []Part) string {
+// Mark is what the incarnations of a store begin with.
+type Mark [4]byte
+
+// MarkOf is a store's mark.
+func MarkOf(store string) Mark {
+	h := fnv.New32a()
+	h.Write([]byte(store))
+	return Mark(h.Sum(nil))
+}
+
+// Incarnation is a store's as tokens have it: the topic id of its changelog, its
+// first bytes replaced by the store's mark. So a token tells which of its
+// positions are a store's even when the changelog has become another, and two
+// stores kept in one topic are told apart. What is left of the id, which is
+// random (KIP-516), is unique enough.
+func Incarnation(m Mark, topic [16]byte) [16]byte {
+	copy(topic[:], m[:])
+	return topic
+}
+
+// Of says whether the position is one of the store with this mark.
+func (p *Position) Of(m Mark) bool { return Mark(p.Incarnation[:len(m)]) == m }
+
+// Flagged says whether the role is that of a copy beside the active one, whose
+// answers are flagged.
+func (r Role) Flagged() bool { return r != Active && r != Global }
+
+// PositionsOf are where parts stood, those that have a position.
+func PositionsOf(parts []Part) []Position {
 	ps := make([]Position, 0, len(parts))
 	for i := range parts {
-		if p := &parts[i]; p.Err == nil {
+		if p := &parts[i]; p.Err == nil || p.Incarnation != [16]byte{} {
 			ps = append(ps, Position{p.Incarnation, p.Partition, p.Seq})
 		}
 	}
+	return ps
+}
+
+// EncodeToken makes the opaque token of an answer: for each partition its
+// incarnation and seq. A part that did not answer keeps the position it has, so
+// that a token never goes back.
+func EncodeToken(parts []Part) string { return EncodePositions(PositionsOf(parts)) }
+
+// EncodePositions makes the token of positions, the newest of each partition. It
+// sorts them.
+func EncodePositions(ps []Position) string {
 	slices.SortFunc(ps, func(a, b Position) int {
-		if c := slices.Compare(a.Incarnation[:], b.Incarnation[:]); c != 0 {
-			return c
-		}
-		return cmp.Compare(a.Partition, b.Partition)
+		return cmp.Or(slices.Compare(a.Incarnation[:], b.Incarnation[:]), cmp.Compare(a.Partition, b.Partition), cmp.Compare(b.Seq, a.Seq))
 	})
+	ps = slices.CompactFunc(ps, func(a, b Position) bool { return a.Incarnation == b.Incarnation && a.Partition == b.Partition })
 	b := []byte{tokenVersion}
 	for i, p := range ps {
 		if i == 0 || p.Incarnation != ps[i-1].Incarnation {
@@ -87,6 +155,19 @@ func EncodeToken(parts []Part) string {
 		b = binary.AppendUvarint(b, p.Seq)
 	}
 	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+type demandKey struct{}
+
+// WithDemand hands the demand of an operation to those who resolve its fields.
+func WithDemand(ctx context.Context, d *Demand) context.Context {
+	return context.WithValue(ctx, demandKey{}, d)
+}
+
+// DemandOf is the operation's demand; nil when it has none.
+func DemandOf(ctx context.Context) *Demand {
+	d, _ := ctx.Value(demandKey{}).(*Demand)
+	return d
 }
 
 // ErrToken is a text that is no token.

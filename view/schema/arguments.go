@@ -31,6 +31,9 @@ func (c *compiler) checkDirective(d *ast.Directive, p place) bool {
 	case slices.Contains(plannedDirectives, d.Name):
 		c.mistakes.add(directiveAt(d), "@%s is not supported yet; allowed on %s: %s", d.Name, placeNames[p], directivesAt(p))
 		return false
+	case d.Name == readDirective:
+		c.mistakes.add(directiveAt(d), "@read is for the operations of clients; allowed on %s: %s", placeNames[p], directivesAt(p))
+		return false
 	case known == nil && (slices.Contains(standardDirectives, d.Name) || c.ownDirectives[d.Name]):
 		return false // GraphQL's validation looks after it
 	case known == nil:

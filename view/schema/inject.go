@@ -33,6 +33,25 @@ enum Fill {
   PREVIOUS
 }
 
+"Which copies of the state may answer."
+enum ReadFrom {
+  "Any that is fresh enough."
+  ANY
+  "The active ones alone."
+  ACTIVE
+}
+
+"How fresh the answers to the whole operation must be; last word over the server's defaults."
+directive @read(
+  "How long ago an answer may have held everything in its source."
+  maxAge: Duration
+  from: ReadFrom
+  "A token: nothing older than what it has seen."
+  atLeast: String
+  "An error instead of an answer without some partitions."
+  complete: Boolean
+) on QUERY | SUBSCRIPTION
+
 "How an answer stands."
 type Freshness {
   "The last moment at which everything known to be in the source was held; null until there was one."
@@ -94,7 +113,7 @@ type %[1]sEdge {
 `
 
 // injectedNames are the types that every schema is given.
-var injectedNames = []string{"Long", "Decimal", "DateTime", "Duration", "Fill", "Freshness", "MissingPartition", "PageInfo", "RecordFormat", "Partitioner"}
+var injectedNames = []string{"Long", "Decimal", "DateTime", "Duration", "Fill", "ReadFrom", "Freshness", "MissingPartition", "PageInfo", "RecordFormat", "Partitioner"}
 
 // InjectedSDL is what every schema is given, as GraphQL text: directives,
 // scalars and types, and a Connection for each of the row types named.

@@ -122,10 +122,14 @@ var language = []directive{
 }
 
 // plannedDirectives are part of the language's design and do not work yet.
-var plannedDirectives = []string{"session", "sessions", "join", "claim", "distinct", "aggregate", "read"}
+var plannedDirectives = []string{"session", "sessions", "join", "claim", "distinct", "aggregate"}
 
 // plannedOption is a root argument that does not work yet.
 const plannedOption = "changes"
+
+// readDirective is for clients' documents: it is public, and nothing in the schema
+// carries it.
+const readDirective = "read"
 
 // standardDirectives are GraphQL's own; its validation looks after them.
 var standardDirectives = []string{"deprecated", "specifiedBy", "oneOf", "include", "skip", "defer"}

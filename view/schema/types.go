@@ -107,7 +107,7 @@ func (c *compiler) gather() {
 // or not: names, type references, and the directives in their places.
 func (c *compiler) checkDefinitions() {
 	for _, d := range c.doc.Directives {
-		if findDirective(d.Name) != nil || slices.Contains(plannedDirectives, d.Name) {
+		if findDirective(d.Name) != nil || d.Name == readDirective || slices.Contains(plannedDirectives, d.Name) {
 			c.mistakes.add(before(d.Position), "@%s is given to every schema; remove its definition", d.Name)
 		}
 	}

@@ -16,9 +16,11 @@ import (
 )
 
 const (
-	serviceName = "streamgauge.Instance"
-	readMethod  = "/" + serviceName + "/Read"
-	watchMethod = "/" + serviceName + "/Watch"
+	serviceName  = "streamgauge.Instance"
+	readMethod   = "/" + serviceName + "/Read"
+	watchMethod  = "/" + serviceName + "/Watch"
+	routesMethod = "/" + serviceName + "/Routes"
+	helloMethod  = "/" + serviceName + "/Hello"
 )
 
 // maxMessage bounds a message in bytes, both ways.
@@ -63,14 +65,26 @@ func ServerOptions() []grpc.ServerOption {
 	}
 }
 
-// Register has the server answer for an instance.
-func Register(s grpc.ServiceRegistrar, instance read.Instance) {
+// Service is what a server answers with. Instance is required.
+type Service struct {
+	Instance read.Instance
+	// Routes are sent to those who follow them; a Liveness says when not to. nil:
+	// none.
+	Routes   read.RouteSource
+	Greeting Greeting
+}
+
+// Register has the server answer with svc.
+func Register(s grpc.ServiceRegistrar, svc Service) {
 	s.RegisterService(&grpc.ServiceDesc{
 		ServiceName: serviceName,
-		HandlerType: (*read.Instance)(nil),
-		Methods:     []grpc.MethodDesc{{MethodName: "Read", Handler: handleRead}},
-		Streams:     []grpc.StreamDesc{{StreamName: "Watch", Handler: handleWatch, ServerStreams: true, ClientStreams: true}},
-	}, instance)
+		HandlerType: (*any)(nil),
+		Methods:     []grpc.MethodDesc{{MethodName: "Read", Handler: handleRead}, {MethodName: "Hello", Handler: handleHello}},
+		Streams: []grpc.StreamDesc{
+			{StreamName: "Watch", Handler: handleWatch, ServerStreams: true, ClientStreams: true},
+			{StreamName: "Routes", Handler: handleRoutes, ServerStreams: true},
+		},
+	}, &svc)
 }
 
 func handleRead(srv any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
@@ -83,7 +97,7 @@ func handleRead(srv any, ctx context.Context, decode func(any) error, intercept 
 		if err != nil {
 			return nil, status.Error(codes.InvalidArgument, err.Error())
 		}
-		answers, err := srv.(read.Instance).Read(ctx, requests)
+		answers, err := srv.(*Service).Instance.Read(ctx, requests)
 		if err != nil {
 			return nil, status.FromContextError(err).Err()
 		}
@@ -119,7 +133,7 @@ func handleWatch(srv any, stream grpc.ServerStream) error {
 			}
 		}
 	}()
-	err := srv.(read.Instance).Watch(ctx, commands, func(e read.Event) {
+	err := srv.(*Service).Instance.Watch(ctx, commands, func(e read.Event) {
 		if stream.SendMsg(&frame{encodeEvent(e)}) != nil {
 			cancel()
 		}

@@ -3728,6 +3728,24 @@ func (ec *executionContext) marshalOBoolean2ᚖbool(ctx context.Context, sel ast
 	return res
 }
 
+func (ec *executionContext) unmarshalODuration2ᚖstring(ctx context.Context, v any) (*string, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := graphql.UnmarshalString(v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalODuration2ᚖstring(ctx context.Context, sel ast.SelectionSet, v *string) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	_ = sel
+	_ = ctx
+	res := graphql.MarshalString(*v)
+	return res
+}
+
 func (ec *executionContext) unmarshalOFilter2ᚕᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgatewayᚋserverᚋinternalᚋtestgraphᚐFilterᚄ(ctx context.Context, v any) ([]*Filter, error) {
 	if v == nil {
 		return nil, nil
@@ -3806,6 +3824,22 @@ func (ec *executionContext) marshalOLong2ᚖint64(ctx context.Context, sel ast.S
 	_ = ctx
 	res := graphql.MarshalInt64(*v)
 	return res
+}
+
+func (ec *executionContext) unmarshalOReadFrom2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgatewayᚋserverᚋinternalᚋtestgraphᚐReadFrom(ctx context.Context, v any) (*ReadFrom, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(ReadFrom)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOReadFrom2ᚖgithubᚗcomᚋstreamgaugeᚋstreamgaugeᚋgatewayᚋserverᚋinternalᚋtestgraphᚐReadFrom(ctx context.Context, sel ast.SelectionSet, v *ReadFrom) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
 }
 
 func (ec *executionContext) unmarshalOString2ᚖstring(ctx context.Context, v any) (*string, error) {

@@ -90,3 +90,58 @@ func (e Choice) MarshalJSON() ([]byte, error) {
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil
 }
+
+type ReadFrom string
+
+const (
+	ReadFromAny    ReadFrom = "ANY"
+	ReadFromActive ReadFrom = "ACTIVE"
+)
+
+var AllReadFrom = []ReadFrom{
+	ReadFromAny,
+	ReadFromActive,
+}
+
+func (e ReadFrom) IsValid() bool {
+	switch e {
+	case ReadFromAny, ReadFromActive:
+		return true
+	}
+	return false
+}
+
+func (e ReadFrom) String() string {
+	return string(e)
+}
+
+func (e *ReadFrom) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = ReadFrom(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid ReadFrom", str)
+	}
+	return nil
+}
+
+func (e ReadFrom) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *ReadFrom) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e ReadFrom) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}

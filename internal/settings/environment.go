@@ -1,4 +1,4 @@
-package streamgauge
+package settings
 
 import (
 	"errors"
@@ -13,20 +13,23 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-const envPrefix = "STREAMGAUGE_"
+// Prefix begins the variables of settings.
+const Prefix = "STREAMGAUGE_"
 
 // foreign are the beginnings of variables that have the prefix and are no
 // settings: those of this project's tests, and those that Kubernetes gives every
 // container where a service is named streamgauge.
-var foreign = []string{envPrefix + "TEST_", envPrefix + "SERVICE_", envPrefix + "PORT_"}
+var foreign = []string{Prefix + "TEST_", Prefix + "SERVICE_", Prefix + "PORT_"}
 
-// override sets what the environment has, by the paths of the settings.
-func override(c *Config, environ []string) error {
+// Environment sets what variables name: Prefix and the path of a setting in
+// capitals, KAFKA_SASL_USER for kafka.sasl.user. A variable with the prefix that
+// is no setting is an error.
+func Environment(into any, environ []string) error {
 	fields := make(map[string]reflect.Value)
-	variables(fields, reflect.ValueOf(c).Elem(), strings.TrimSuffix(envPrefix, "_"))
+	variables(fields, reflect.ValueOf(into).Elem(), strings.TrimSuffix(Prefix, "_"))
 	for _, e := range environ {
 		name, value, _ := strings.Cut(e, "=")
-		if !strings.HasPrefix(name, envPrefix) {
+		if !strings.HasPrefix(name, Prefix) {
 			continue
 		}
 		f, ok := fields[name]
@@ -64,8 +67,15 @@ func variables(fields map[string]reflect.Value, v reflect.Value, path string) {
 	}
 }
 
+// Lister is a list of more than texts: a variable sets its one element.
+type Lister interface{ SetFirst(text string) }
+
 func setField(f reflect.Value, value string) error {
 	var err error
+	if l, ok := f.Addr().Interface().(Lister); ok {
+		l.SetFirst(value)
+		return nil
+	}
 	switch f.Interface().(type) {
 	case time.Duration:
 		var d time.Duration
@@ -76,9 +86,7 @@ func setField(f reflect.Value, value string) error {
 		if value != "" {
 			f.Set(reflect.ValueOf(strings.Split(value, ",")))
 		}
-	case []authKey:
-		f.Set(reflect.ValueOf([]authKey{{File: value}}))
-	case string:
+	case fmt.Stringer, string: // a Secret, or a text
 		f.SetString(value)
 	case bool:
 		var b bool
@@ -146,11 +154,22 @@ func mistake(file []byte, err error) string {
 		}
 	}
 	what = strings.Join(strings.Fields(what), " ")
+	if at != nil && strings.Contains(strings.ToLower(keyOf(at)), "password") {
+		what = "want a text" // and not what stands there
+	}
 	if at == nil {
 		return " " + what
 	}
-	if colon := at.Prev; colon != nil && colon.Type == token.MappingValueType && colon.Prev != nil {
-		what = colon.Prev.Value + ": " + what
+	if key := keyOf(at); key != "" {
+		what = key + ": " + what
 	}
 	return fmt.Sprintf("%d:%d: %s", at.Position.Line, at.Position.Column, what)
+}
+
+// keyOf is the key that a value belongs to; "" when it stands alone.
+func keyOf(at *token.Token) string {
+	if colon := at.Prev; colon != nil && colon.Type == token.MappingValueType && colon.Prev != nil {
+		return colon.Prev.Value
+	}
+	return ""
 }
