@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -150,7 +151,7 @@ func (l *life) stamp(seq uint64) string {
 func (l *life) resolve(ctx context.Context, stamp string, doubt error) (committed bool, err error) {
 	l.cond.set(InDoubt, nil)
 	l.w.metrics.inDoubt.Inc()
-	l.log.Warn("transaction in doubt", "stamp", stamp, "err", doubt)
+	l.w.often.tell(l.log, slog.LevelWarn, "transaction in doubt", "stamp", stamp, "err", doubt)
 	if err := l.fence(ctx); err != nil {
 		return false, err
 	}
@@ -158,7 +159,7 @@ func (l *life) resolve(ctx context.Context, stamp string, doubt error) (committe
 	if err != nil {
 		return false, err
 	}
-	l.log.Info("doubt resolved", "stamp", stamp, "committed", at.Metadata)
+	l.w.often.tell(l.log, slog.LevelInfo, "doubt resolved", "stamp", stamp, "committed", at.Metadata == stamp)
 	switch at.Metadata {
 	case stamp:
 		return true, nil

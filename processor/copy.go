@@ -31,6 +31,7 @@ type taskCopy struct {
 	caughtUp  int64            // ms: last at the ends of the changelogs; 0: never
 	last      commitRecord     // as published; not changed in place
 	whole     bool             // the store is the state of last, which may be read
+	restored  int64            // changelog offsets that the owner's phase had to read
 
 	writing  chan error // of one: a checkpoint under way reports here; nil: none
 	nextSave time.Time

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -212,9 +213,8 @@ func (f *follower) end() error {
 		f.positions[i].Next = ln.next
 	}
 	f.caughtUp = time.Now().UnixMilli()
-	if f.total > 0 {
-		f.log.Info("restored", "records", f.total, "took", time.Since(f.began).Round(time.Millisecond))
-	}
+	f.restored = f.total
+	f.log.Debug("restored", "records", f.total, "took", time.Since(f.began).Round(time.Millisecond))
 	return nil
 }
 
@@ -352,7 +352,8 @@ func (f *follower) reveal(seq uint64) error {
 	f.dropSegments()
 	if !was {
 		f.cond.set(Following, nil)
-		f.log.Info("follows", "role", f.shownRole().String(), "seq", seq, "records", f.total, "took", time.Since(f.began).Round(time.Millisecond))
+		f.w.story.follows(f.id, f.total)
+		f.log.Debug("follows", "role", f.shownRole().String(), "seq", seq, "records", f.total, "took", time.Since(f.began).Round(time.Millisecond))
 	}
 	if f.role() == read.Lingering && rec.Owner != f.w.cfg.Instance && f.leaveAt.IsZero() {
 		f.leaveAt = time.Now().Add(lingerFor)
@@ -385,7 +386,7 @@ func (f *follower) torn(ctx context.Context) error {
 		return err
 	}
 	f.w.metrics.overtaken.Inc()
-	f.log.Info("compaction has overtaken this copy; it restores", "seq", f.last.Seq)
+	f.w.often.tell(f.log, slog.LevelInfo, "compaction has overtaken this copy; it restores", "seq", f.last.Seq)
 	f.hide()
 	f.cond.set(Restoring, nil)
 	f.began, f.done, f.total = time.Now(), 0, 0
@@ -439,7 +440,8 @@ func (f *follower) fetchOn() {
 // tick sees to checkpoints, and tells the group when a warm-up has caught up.
 func (f *follower) tick(now time.Time) error {
 	if !f.leaveAt.IsZero() && now.After(f.leaveAt) {
-		f.log.Info("its successor runs; this copy ends")
+		f.w.story.handedOver(f.id)
+		f.log.Debug("its successor runs; this copy ends")
 		f.cancel(errMoved)
 		return errMoved
 	}

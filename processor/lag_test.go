@@ -64,3 +64,15 @@ func TestForwarderKnowsTheEnd(t *testing.T) {
 		t.Errorf("at %d of %d, want 40 of 42", landed.Next, landed.End)
 	}
 }
+
+// As-of goes on under steady input, though no chunk reaches the end that it tells of.
+func TestGoalIsReachedBehindAMovingEnd(t *testing.T) {
+	var g goal
+	for _, step := range []struct{ next, end, at, want int64 }{
+		{10, 10, 1, 1}, {15, 30, 2, 0}, {25, 40, 3, 0}, {30, 50, 4, 2}, {45, 60, 5, 0}, {50, 70, 6, 4}, {70, 70, 7, 7}, {71, 80, 8, 0}, {80, 80, 9, 9},
+	} {
+		if got := g.reached(step.next, step.end, step.at); got != step.want {
+			t.Errorf("at %d: %d, want %d", step.at, got, step.want)
+		}
+	}
+}

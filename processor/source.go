@@ -18,6 +18,31 @@ type sourceInput struct {
 	*life
 	sources []*sourceDecoder
 	n       int32 // partitions of the topic
+	goal    goal
+}
+
+// goal is an end that was known at some time. Once it is reached, everything known
+// then is in, however far the end has moved since.
+type goal struct {
+	end int64
+	at  int64 // ms; 0: none
+}
+
+// reached is the newest time, in ms, of which it is now known that everything
+// known then lies below next; 0: none newer.
+func (g *goal) reached(next, end, at int64) int64 {
+	if next >= end {
+		*g = goal{}
+		return at
+	}
+	was := *g
+	if was.at == 0 || next >= was.end {
+		*g = goal{end, at}
+	}
+	if was.at != 0 && next >= was.end {
+		return was.at
+	}
+	return 0
 }
 
 type sourceDecoder struct {
@@ -151,9 +176,7 @@ func (in *sourceInput) checkKey(d *sourceDecoder, r *broker.Record) error {
 // chunk is the end of a chunk: what was forwarded goes out, with what will be
 // true once it is acknowledged.
 func (in *sourceInput) chunk(ctx context.Context, c *broker.Chunk) error {
-	at := c.At.UnixMilli()
-	caughtUp := in.position >= c.HighWatermark
-	if caughtUp && at > in.rec.CaughtUp {
+	if at := in.goal.reached(in.position, c.HighWatermark, c.At.UnixMilli()); at > in.rec.CaughtUp {
 		in.progress = in.progress || in.agg != nil
 		in.rec.CaughtUp = at
 	}

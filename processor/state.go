@@ -11,21 +11,23 @@ import (
 
 // State is where a task is in its life.
 //
-//	            ┌──────────────◄──────────────────────┐ another role; a fault
-//	            ▼                                     │
-//	Created ► Starting ► Restoring ──► Following ─────┤ a standby, warm-up or
-//	            │  │        │  ▲           │          │ lingering copy
-//	            │  │        │  └───────────┘ compaction has overtaken it
-//	            │  │        ▼                         │
-//	            │  └────► Running ◄──► InDoubt ───────┤ the owner
-//	            │         ▲  │            │           │
-//	            │         │  ▼            ▼           │
-//	            │       Waiting ◄─────────┘ ──────────┤ the generation changed
-//	            ▼                                     │
-//	          Failed ◄─── (from any that works) ──────┘ refused: needs a person,
-//	            │                                       or another role
-//	            ▼
-//	          Closing ► Closed  (from any state)
+//	   ┌───────◄─────────────────────────────────────┐ another role, or era; a fault
+//	   ▼                                              │
+//	Starting ─────┬──────────────► Following ─────────┤ a standby, a warm-up, a
+//	   ▲          │                  ▲  │ compaction  │ lingering copy
+//	   │          ▼                  │  ▼ overtook it │
+//	Created    Restoring ────────────┘◄─┘             │
+//	              │                                   │
+//	              ▼          EndTxn unanswered        │
+//	Starting ► Running ◄───────► InDoubt ─────────────┤ the owner
+//	            ▲  │               ▲  │               │
+//	            │  ▼ generation    │  │               │
+//	           Waiting ◄───────────┴──┘ ──────────────┤
+//	                                                  │
+//	Failed ◄── from any above but Created ────────────┘ refused: needs a person;
+//	   │                                                Starting again in another role
+//	   ▼
+//	Closing ► Closed   Closing from any state but Closed
 type State uint8
 
 // The states of a task.
@@ -83,6 +85,9 @@ func (c *condition) set(s State, err error) {
 	c.state, c.since, c.err = s, time.Now(), err
 	if s != Restoring {
 		c.progress = read.Progress{}
+	}
+	if s == Starting {
+		c.note = "" // it was of the phase before; what still holds is noted again
 	}
 }
 

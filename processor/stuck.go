@@ -41,7 +41,8 @@ func (l *life) heldUp(ctx context.Context, c *broker.Chunk, now time.Time) {
 	note := fmt.Sprintf("%s is held up at offset %d by %s", l.input, c.LastStable, l.holder(ctx))
 	l.cond.trouble(note)
 	l.w.metrics.heldUp.Inc()
-	l.log.Error("input is held up; its views are stale until the transaction ends", "reason", note)
+	l.log.Error("input is held up; its views are stale until the transaction ends",
+		"topic", l.input.Topic, "partition", l.input.Partition, "offset", c.LastStable, "reason", note)
 }
 
 // holder names the producers whose transactions are open.

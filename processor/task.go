@@ -165,6 +165,7 @@ func (t *task) run(before <-chan struct{}) {
 		if errors.As(fault, &refused) {
 			t.cond.set(Failed, refused)
 			t.log.Error("task stopped", "reason", fault)
+			t.w.story.failed(t.id)
 			t.w.refused(refused)
 			<-p.ctx.Done() // another role may do
 			fault = nil
@@ -173,7 +174,7 @@ func (t *task) run(before <-chan struct{}) {
 		if time.Since(began) > time.Minute {
 			wait = newBackoff()
 		}
-		t.log.Warn("task opens its file anew", "reason", fault)
+		t.w.often.tell(t.log, slog.LevelWarn, "task opens its file anew", "reason", fault)
 		t.w.metrics.restarts.Inc()
 		wait.sleep(t.ctx)
 	}
@@ -218,7 +219,7 @@ func (t *task) live(ease func()) error {
 			return err
 		}
 		if !errors.Is(err, errMoved) { // the next order says where it went
-			t.log.Warn("task starts over", "reason", err)
+			t.w.often.tell(t.log, slog.LevelWarn, "task starts over", "reason", err)
 			t.w.metrics.restarts.Inc()
 		}
 		t.cond.set(Starting, err)
@@ -233,6 +234,8 @@ func (t *task) live(ease func()) error {
 func (t *task) lead(ctx context.Context, c *taskCopy) error {
 	l := &life{taskCopy: c, event: noTime, nonce: rand.Text()[:12]}
 	l.rec.Stream = noTime
+	recycled := c.whole
+	c.restored = 0
 	defer func() {
 		t.forward.Store(nil)
 		if t.leading.Swap(false) {
@@ -246,7 +249,11 @@ func (t *task) lead(ctx context.Context, c *taskCopy) error {
 	defer t.undeliver()
 	t.cond.set(Running, nil)
 	t.leading.Store(true)
-	t.log.Info("task runs", "position", l.position, "seq", l.rec.Seq)
+	if fields := []any{"topic", t.input.Topic, "offset", l.position, "seq", l.rec.Seq, "restored", c.restored}; t.w.story.runs(t.id, recycled, c.restored) {
+		t.log.Debug("task runs", fields...)
+	} else {
+		t.w.often.tell(t.log, slog.LevelInfo, "task runs again", fields...)
+	}
 	return l.loop(ctx)
 }
 

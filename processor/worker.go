@@ -35,6 +35,8 @@ type Worker struct {
 	readers map[*view.View]*sync.Pool // of *rowReader
 	zones   *zoneCache
 	hub     *hub
+	story   *rebalance
+	often   *sparing
 
 	layout        *layout       // set before anything runs
 	tombstonesFor time.Duration // least delete.retention.ms of the changelogs and tables
@@ -80,12 +82,13 @@ func New(cfg Config) (*Worker, error) {
 	}
 	w := &Worker{
 		cfg: cfg, started: time.Now().UnixNano(), log: cfg.Logger.With("instance", cfg.Instance),
-		metrics: newMetrics(cfg.Registerer), zones: &zoneCache{}, hub: newHub(),
+		metrics: newMetrics(cfg.Registerer), zones: &zoneCache{}, hub: newHub(), often: newSparing(),
 		views: make(map[string]*view.View), readers: make(map[*view.View]*sync.Pool), globals: make(map[string]*global),
 		checkpoints: make(chan struct{}, 2), scans: make(chan struct{}, runtime.GOMAXPROCS(0)), plans: make(chan *membership, 1), fatal: make(chan error, 1),
 		news: make(chan struct{}, 1), warm: make(chan struct{}, 1),
 		tasks: make(map[taskID]*task), kept: make(map[taskID]heldCopy), newer: make(chan struct{}), routes: &read.Routes{},
 	}
+	w.story = newRebalance(w.log)
 	w.group.Store(&membership{generation: -1, routes: &routeData{}, over: make(chan struct{})})
 	for _, v := range cfg.Topology.Views {
 		w.views[v.Store] = v
@@ -228,16 +231,20 @@ loop:
 			}
 		}
 	}
-	for _, t := range w.allTasks() {
+	began, open := time.Now(), w.allTasks()
+	w.log.Info("stopping: the tasks commit, then the group is left", "tasks", len(w.membership().tasks), "copies", len(w.membership().others))
+	for _, t := range open {
 		t.cancel(errShutdown)
 	}
-	for _, t := range w.allTasks() {
+	for _, t := range open {
 		<-t.eased
 	}
 	leave()
-	for _, t := range w.allTasks() {
+	committed := time.Since(began)
+	for _, t := range open {
 		<-t.done
 	}
+	w.log.Info("stopped: the files are written", "committedAfter", committed.Round(time.Millisecond), "took", time.Since(began).Round(time.Millisecond))
 	return result
 }
 
@@ -294,10 +301,13 @@ func (w *Worker) apply(ctx context.Context, m *membership) {
 		change.gained(id, roles[id])
 		go t.run(before)
 	}
+	before := w.routes
 	w.routes = m.routes.routes(m.generation)
 	close(w.newer)
 	w.newer = make(chan struct{})
-	w.log.Info("assignment", append([]any{"generation", m.generation, "tasks", len(m.tasks), "others", len(m.others)}, change.fields()...)...)
+	told := []any{"generation", m.generation, "instances", len(w.routes.Instances), "tasks", len(m.tasks), "copies", len(m.others)}
+	w.log.Info("assignment", slices.Concat(told, comings(before, w.routes), change.fields())...)
+	w.story.begin(m.generation, change, roles)
 }
 
 // rolesIn are the roles of the tasks here under an assignment.
@@ -312,30 +322,6 @@ func (w *Worker) rolesIn(m *membership, subs map[string]*schema.Subtopology) map
 		roles[id] = read.Active
 	}
 	return roles
-}
-
-// changes are what an assignment changes, for the log.
-type changes struct{ owned, left, copies []string }
-
-func (c *changes) note(id taskID, was, is read.Role, some bool) {
-	switch {
-	case some && was != read.Active && is == read.Active:
-		c.owned = append(c.owned, id.String())
-	case was == read.Active && (!some || is != read.Active):
-		c.left = append(c.left, id.String())
-	}
-}
-
-func (c *changes) gained(id taskID, role read.Role) {
-	if role == read.Active {
-		c.owned = append(c.owned, id.String())
-	} else {
-		c.copies = append(c.copies, id.String())
-	}
-}
-
-func (c *changes) fields() []any {
-	return []any{"gained", joinNames(c.owned), "lost", joinNames(c.left), "copies", joinNames(c.copies)}
 }
 
 // task finds a task that is not closing; nil when it is not here.

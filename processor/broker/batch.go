@@ -2,6 +2,7 @@ package broker
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"math"
@@ -95,6 +96,37 @@ func (b *BatchBuilder) Append(timestamp int64, key, value []byte, headers []Head
 	b.n++
 }
 
+// clone is a builder of its own with the same records.
+func (b *BatchBuilder) clone() *BatchBuilder {
+	c := *b
+	c.records = append(make([]byte, 0, len(b.records)), b.records...)
+	return &c
+}
+
+// extend appends the records of another builder. Of each, the deltas to the first
+// of the batch are written anew.
+func (b *BatchBuilder) extend(o *BatchBuilder) {
+	rest := o.records
+	for range o.n {
+		var body []byte
+		body, rest, _ = cutBytes(rest)
+		timeDelta, k := binary.Varint(body[1:])
+		body = body[1+k:]
+		_, k = binary.Varint(body) // its place in the other
+		body = body[k:]
+		timestamp := o.first + timeDelta
+		timeDelta = timestamp - b.first
+		size := 1 + varintLen(timeDelta) + varintLen(int64(b.n)) + len(body)
+		p := binary.AppendVarint(b.records, int64(size))
+		p = append(p, 0)
+		p = binary.AppendVarint(p, timeDelta)
+		p = binary.AppendVarint(p, int64(b.n))
+		b.records = append(p, body...)
+		b.maxTime = max(b.maxTime, timestamp)
+		b.n++
+	}
+}
+
 func appendBytes(p, v []byte) []byte {
 	if v == nil {
 		return append(p, 1) // varint -1
@@ -115,10 +147,12 @@ func varintLen(v int64) int {
 	return (bits.Len64(zigzag|1) + 6) / 7
 }
 
+var errEmptyBatch = errors.New("broker: a batch without records")
+
 // encode appends the batch to dst, without producer: stamp adds that.
 func (b *BatchBuilder) encode(dst []byte, c *compressor) ([]byte, error) {
 	if b.n == 0 {
-		return nil, fmt.Errorf("broker: a batch without records")
+		return nil, errEmptyBatch
 	}
 	start := len(dst)
 	dst = append(dst, make([]byte, atRecords)...)

@@ -353,3 +353,32 @@ func BenchmarkDecode(b *testing.B) {
 		})
 	}
 }
+
+// A builder that takes another's records in is the same as one that was given all
+// of them.
+func TestExtendIsAppend(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	for range 200 {
+		var a, b, all BatchBuilder
+		for i := range rng.IntN(300) {
+			at, value := int64(1_000_000+rng.IntN(5000)), make([]byte, rng.IntN(100))
+			var headers []Header
+			if rng.IntN(3) == 0 {
+				headers = []Header{{Key: "h", Value: value}}
+			}
+			to := &a
+			if i > 100 {
+				to = &b
+			}
+			to.Append(at, []byte{byte(i)}, value, headers)
+			all.Append(at, []byte{byte(i)}, value, headers)
+		}
+		if a.n == 0 {
+			continue
+		}
+		a.extend(&b)
+		if a.n != all.n || a.first != all.first || a.maxTime != all.maxTime || !bytes.Equal(a.records, all.records) {
+			t.Fatalf("%d records are not the %d that they were made of", a.n, all.n)
+		}
+	}
+}

@@ -54,10 +54,46 @@ type queue struct {
 	pause    backoff
 }
 
+// queued is a batch. What is produced while it waits behind another joins it, so
+// that a slow broker is sent larger batches, not more of them.
 type queued struct {
-	encoded
-	done     func(base int64, err error)
+	encoded                // by the first sending; nothing joins from then on
+	records  *BatchBuilder // nil: encoded
+	size     int           // bytes that it counts for
+	fates    []fate
 	deadline time.Time
+	sealed   bool // it is being sent, or was
+}
+
+// fate is what is to be called for the records of one Produce.
+type fate struct {
+	at   int64 // place of the first among the batch's records
+	done func(base int64, err error)
+}
+
+// mergeLimit bounds a batch that others join, in bytes before compression.
+const mergeLimit = 256 << 10
+
+// join takes further records in; false when they must go by themselves.
+func (b *queued) join(records *BatchBuilder, done func(int64, error)) bool {
+	if b.sealed || b.records.codec != records.codec || b.size+records.Size() > mergeLimit {
+		return false
+	}
+	b.fates = append(b.fates, fate{int64(b.records.Len()), done})
+	b.records.extend(records)
+	b.size += records.Size()
+	return true
+}
+
+// end tells everyone who has records in the batch.
+func (b *queued) end(base int64, err error) {
+	for _, f := range b.fates {
+		if base < 0 {
+			f.done(-1, err)
+		} else {
+			f.done(base+f.at, err)
+		}
+	}
 }
 
 // event is what a goroutine of the producer has found out.
@@ -93,12 +129,12 @@ func (c *Client) NewProducer(cfg ProducerConfig) *Producer {
 // where the broker does not tell), or with ErrGaveUp or ErrClosed, when whether
 // the records were written is unknown. done must not block nor call Produce.
 func (p *Producer) Produce(ctx context.Context, tp TopicPartition, records *BatchBuilder, done func(base int64, err error)) error {
-	b, err := p.client.encode(tp, records)
-	if err != nil {
-		return err
+	if records.Len() == 0 {
+		return errEmptyBatch
 	}
+	size := records.Size()
 	p.mu.Lock()
-	for !p.closed && p.bytes > 0 && p.bytes+len(b.bytes) > p.cfg.QueueBytes {
+	for !p.closed && p.bytes > 0 && p.bytes+size > p.cfg.QueueBytes {
 		space := p.space
 		p.mu.Unlock()
 		select {
@@ -118,8 +154,13 @@ func (p *Producer) Produce(ctx context.Context, tp TopicPartition, records *Batc
 		p.queues[tp] = q
 		p.order = append(p.order, q)
 	}
-	q.batches = append(q.batches, &queued{encoded: b, done: done, deadline: time.Now().Add(p.cfg.DeliveryTimeout)})
-	p.bytes += len(b.bytes)
+	p.bytes += size
+	if n := len(q.batches); n > 0 && q.batches[n-1].join(records, done) {
+		return nil
+	}
+	q.batches = append(q.batches, &queued{
+		records: records.clone(), size: size, fates: []fate{{0, done}}, deadline: time.Now().Add(p.cfg.DeliveryTimeout),
+	})
 	signal(p.wake)
 	return nil
 }
@@ -269,23 +310,53 @@ func (p *Producer) ask(ctx context.Context, now time.Time, senders *sync.WaitGro
 	return time.Hour
 }
 
-// dispatch sends the first batch of each queue to their leader.
+// dispatch sends the first batch of each queue to their leader. The sender encodes
+// those that go for the first time.
 func (p *Producer) dispatch(ctx context.Context, node int32, queues []*queue, senders *sync.WaitGroup) {
-	batches := make([]encoded, 0, len(queues))
-	for _, q := range queues {
+	batches := make([]sending, len(queues))
+	for i, q := range queues {
 		if q.by == nil {
 			q.by, q.sequence = p.identity, 0
 		}
-		b := p.head(q)
-		stamp(b.bytes, *q.by, q.sequence, false)
 		q.inFlight = true
-		batches = append(batches, b.encoded)
+		p.mu.Lock()
+		q.batches[0].sealed = true
+		batches[i] = sending{q.tp, q.batches[0], *q.by, q.sequence}
+		p.mu.Unlock()
 	}
 	p.busy[node] = true
 	senders.Go(func() {
-		results, _, err := p.client.produce(ctx, node, "", batches)
-		p.events <- event{node: node, sent: queues, results: results, err: err}
+		e := event{node: node, sent: queues}
+		var encoded []encoded
+		if encoded, e.err = p.encodeAll(batches); e.err == nil {
+			e.results, _, e.err = p.client.produce(ctx, node, "", encoded)
+		}
+		p.events <- e
 	})
+}
+
+// sending is a sealed batch, and who sends it.
+type sending struct {
+	tp       TopicPartition
+	batch    *queued
+	by       producer
+	sequence int32
+}
+
+func (p *Producer) encodeAll(all []sending) ([]encoded, error) {
+	batches := make([]encoded, len(all))
+	for i, s := range all {
+		if b := s.batch; b.records != nil {
+			e, err := p.client.encode(s.tp, b.records)
+			if err != nil {
+				return nil, err
+			}
+			b.encoded, b.records = e, nil
+		}
+		stamp(s.batch.bytes, s.by, s.sequence, false)
+		batches[i] = s.batch.encoded
+	}
+	return batches, nil
 }
 
 // handle takes in what a goroutine found out.
@@ -328,8 +399,8 @@ func (p *Producer) acknowledged(q *queue, base int64) {
 	q.batches[0] = nil
 	q.batches = q.batches[1:]
 	p.mu.Unlock()
-	p.free(len(b.bytes))
-	b.done(base, nil)
+	p.free(b.size)
+	b.end(base, nil)
 }
 
 // later lets the first batch be sent again, the same with the same sequence.
@@ -360,8 +431,8 @@ func (p *Producer) fail(q *queue, err error) {
 	q.batches = nil
 	p.mu.Unlock()
 	for _, b := range batches {
-		p.free(len(b.bytes))
-		b.done(-1, err)
+		p.free(b.size)
+		b.end(-1, err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -153,5 +154,50 @@ func TestProducerQueueIsBoundedAndClosed(t *testing.T) {
 	}
 	if err := p.Produce(within(t), tp, values(None, "late"), a.done); !errors.Is(err, ErrClosed) {
 		t.Errorf("got %v, want ErrClosed", err)
+	}
+}
+
+// What is produced while a broker takes its time goes together, each part told
+// where it is.
+func TestProducerSendsWhatWaitsTogether(t *testing.T) {
+	fake, c := cluster(t)
+	createTopic(t, c, "a", 1)
+	p := c.NewProducer(ProducerConfig{Logger: testLogger(t)})
+	var requests atomic.Int32
+	fake.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		fake.KeepControl()
+		requests.Add(1)
+		time.Sleep(20 * time.Millisecond)
+		return nil, nil, false
+	})
+	background(t, p.Run)
+	tp := TopicPartition{Topic: "a"}
+	const parts = 200
+	var mu sync.Mutex
+	bases := make([]int64, parts)
+	var a acks
+	for i := range parts {
+		b := NewBatchBuilder(LZ4)
+		for j := range 3 {
+			b.Append(int64(i), nil, fmt.Append(nil, i, " ", j), nil)
+		}
+		err := p.Produce(t.Context(), tp, b, func(base int64, err error) {
+			mu.Lock()
+			bases[i] = base
+			mu.Unlock()
+			a.done(base, err)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.wait(t, parts, 0)
+	if n := requests.Load(); n > parts/10 {
+		t.Errorf("%d requests for %d parts", n, parts)
+	}
+	for i, base := range bases {
+		if base != int64(3*i) {
+			t.Fatalf("part %d is at offset %d, want %d", i, base, 3*i)
+		}
 	}
 }

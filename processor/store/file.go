@@ -128,7 +128,7 @@ func (s *Store) verify() error {
 	begun := s.now()
 	err = verifyFile(s.path, unclean)
 	if err == nil && unclean {
-		s.log.Info("state file was not closed; all of it was verified",
+		s.log.Debug("state file was not closed; all of it was verified",
 			"path", s.path, "bytes", info.Size(), "took", s.now().Sub(begun))
 	}
 	return errors.Join(err, lock.Close())
