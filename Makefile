@@ -7,7 +7,7 @@ LINT_VERSION := v2.15.0
 FUZZTIME ?= 20s
 BROKERS  ?= 1
 
-.PHONY: help build run test race check lint vet generate generate-diff tidy-diff fuzz bench web web-diff test-web kafka-up kafka-down test-kafka chaos clean
+.PHONY: help build run test race check lint vet generate generate-diff tidy-diff fuzz bench web web-diff test-web kafka-up kafka-down test-kafka simulate chaos clean
 
 help: ## list what there is
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,10 +69,17 @@ kafka-up: ## run Apache Kafka on this machine, BROKERS=1 or 3 (Java 17 and Maven
 kafka-down: ## stop it
 	deploy/kafka/kafka.sh down
 
-test-kafka: ## kill instances over a real Kafka, and compare with a fold
+# Tests that use the same names run one after another. What needs a broker of its
+# own, or virtual time, is left to make test.
+test-kafka: ## the worker and its Kafka client against a real Kafka, and a short chaos run
 	deploy/kafka/kafka.sh up 1
-	STREAMGAUGE_TEST_KAFKA=127.0.0.1:29091 $(GO) test -count=1 -v -timeout 10m ./internal/chaos; \
+	STREAMGAUGE_TEST_KAFKA=127.0.0.1:29091 $(GO) test -count=1 -p 1 -timeout 15m \
+	  -skip 'Simulation|CrashPoints|NamesakeWakes|DiskFillsUp' ./processor/broker ./processor; \
 	  result=$$?; deploy/kafka/kafka.sh down; exit $$result
+	$(MAKE) chaos DURATION=30s SEED=1 BROKERS=1
+
+simulate: ## random clusters in virtual time: SEEDS=1000; the trace of one that fails is kept
+	$(GO) test ./processor -run 'Simulation|CrashPoints' -count=1 -timeout 24h -seeds $(or $(SEEDS),1000) -traces $(CURDIR)/.cache/simulate
 
 chaos: ## break instances and brokers by a seed while answers are checked: DURATION=120s SEED=n BROKERS=3 FLAGS=...
 	$(GO) run ./internal/chaos/cmd -duration $(or $(DURATION),120s) $(if $(SEED),-seed $(SEED)) \

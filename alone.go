@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/streamgauge/streamgauge/auth"
 	"github.com/streamgauge/streamgauge/gateway"
 	"github.com/streamgauge/streamgauge/processor"
@@ -33,7 +34,10 @@ type alone struct {
 	*edge
 	client   *broker.Client // nil: there are seeds
 	follower *gateway.Follower
+	overview *overview
 }
+
+const noRoutesYet = "no routes have come yet"
 
 // RunGateway runs a gateway alone until ctx ends or it must not go on.
 func RunGateway(ctx context.Context, app App, cfg *Config) error {
@@ -82,10 +86,11 @@ func newAlone(s setup) (_ *alone, err error) {
 	if a.follower, err = gateway.NewFollower(f); err != nil {
 		return nil, err
 	}
-	return a, a.open(s, behind{routes: a.follower, ready: a.ready, instances: func() []instanceInfo {
-		routes, _ := a.follower.Routes()
-		return routed(routes, "")
-	}})
+	a.overview = newOverview("", a.follower, a.dial)
+	a.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "streamgauge_ready", Help: "1 when the instance is ready.",
+	}, func() float64 { return map[bool]float64{true: 1}[a.follower.Known()] }))
+	return a, a.open(s, behind{routes: a.follower, ready: a.ready, instances: a.all})
 }
 
 // find looks for instances once, in bounded time.
@@ -113,13 +118,16 @@ func (a *alone) findable(ctx context.Context) error {
 func (a *alone) ready() (bool, any) {
 	body := map[string]any{"instance": a.cfg.Instance, "ready": a.follower.Known()}
 	if !a.follower.Known() {
-		body["reason"] = "no routes have come yet"
+		body["reason"] = noRoutesYet
 	}
 	return a.follower.Known(), body
 }
 
 func (a *alone) close() {
 	a.edge.close()
+	if a.overview != nil {
+		a.closeOverview(a.overview)
+	}
 	a.closeClient()
 }
 

@@ -1,19 +1,17 @@
 package streamgauge
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"github.com/streamgauge/streamgauge/auth"
 	"github.com/streamgauge/streamgauge/gateway/server"
 	"github.com/streamgauge/streamgauge/processor"
-	"github.com/streamgauge/streamgauge/view/read"
 )
 
 // pageInfo is what the dashboard must know before it can ask anything.
@@ -27,17 +25,23 @@ type pageInfo struct {
 	Query    string `json:"query"` // to begin with; may be empty
 }
 
-// instanceInfo is one instance as the dashboard shows it.
+// instanceInfo is one instance as the dashboard shows it, and as instances tell
+// each other.
 type instanceInfo struct {
-	ID       string                  `json:"id"`
-	HTTP     string                  `json:"http"`
-	Self     bool                    `json:"self"`
-	Running  bool                    `json:"running"`
-	Ready    bool                    `json:"ready"`
-	Reason   string                  `json:"reason"`
-	Tasks    []processor.TaskStatus  `json:"tasks"`
-	Tables   []processor.TableStatus `json:"tables"`
-	Breakers map[string]string       `json:"breakers,omitempty"`
+	ID         string                  `json:"id"`
+	HTTP       string                  `json:"http"`
+	Rack       string                  `json:"rack,omitempty"`
+	Gateway    bool                    `json:"gateway,omitempty"` // without a worker
+	Self       bool                    `json:"self"`
+	Running    bool                    `json:"running"`
+	Silent     bool                    `json:"silent,omitempty"` // it does not answer; tasks are what the routes say
+	Ready      bool                    `json:"ready"`
+	Reason     string                  `json:"reason"`
+	Live       bool                    `json:"live"`       // it has heard of the group within a session timeout
+	Generation int64                   `json:"generation"` // of the group, or of the routes
+	Tasks      []processor.TaskStatus  `json:"tasks"`
+	Tables     []processor.TableStatus `json:"tables"`
+	Breakers   map[string]string       `json:"breakers,omitempty"` // state by instance
 }
 
 // cluster is what can be told and done about the instances beside this one.
@@ -53,7 +57,7 @@ var (
 )
 
 // api serves what the dashboard asks besides GraphQL.
-func (e *edge) api(s setup, instances func() []instanceInfo) map[string]http.Handler {
+func (e *edge) api(s setup, instances func(context.Context) []instanceInfo) map[string]http.Handler {
 	info := s.page
 	info.Instance = s.cfg.Instance
 	routes := map[string]http.Handler{
@@ -64,8 +68,8 @@ func (e *edge) api(s setup, instances func() []instanceInfo) map[string]http.Han
 			}
 			writeJSON(w, http.StatusOK, shown)
 		}),
-		"GET /api/instances": e.guard(s, func(w http.ResponseWriter, _ *http.Request) {
-			writeJSON(w, http.StatusOK, map[string]any{"demo": info.Demo, "instances": instances()})
+		"GET /api/instances": e.guard(s, func(w http.ResponseWriter, r *http.Request) {
+			writeJSON(w, http.StatusOK, map[string]any{"demo": info.Demo, "instances": instances(r.Context())})
 		}),
 	}
 	if s.cluster == nil {
@@ -131,53 +135,6 @@ func (e *edge) guard(s setup, next http.HandlerFunc) http.Handler {
 		}
 		next(w, r.WithContext(ctx))
 	})
-}
-
-// all tells of every instance: in the demo of each in full, elsewhere of the
-// others what the routes say.
-func (in *instance) all(s setup) []instanceInfo {
-	if s.cluster != nil {
-		return s.cluster.instances(s.cfg.Instance)
-	}
-	own := in.info()
-	own.Self = true
-	routes, _ := in.worker.Routes()
-	list := append(routed(routes, s.cfg.Instance), own)
-	slices.SortFunc(list, func(a, b instanceInfo) int { return strings.Compare(a.ID, b.ID) })
-	return list
-}
-
-// routed tells of all instances but one what the routes say, by name.
-func routed(routes *read.Routes, but string) []instanceInfo {
-	list := []instanceInfo{}
-	for id, peer := range routes.Instances {
-		if id == but {
-			continue
-		}
-		other := instanceInfo{ID: id, HTTP: peer.HTTP, Running: true, Ready: true, Tasks: []processor.TaskStatus{}, Tables: []processor.TableStatus{}}
-		for sub, partitions := range routes.Copies {
-			for p, copies := range partitions {
-				for _, c := range copies {
-					if c.Instance == id {
-						other.Tasks = append(other.Tasks, processor.TaskStatus{Task: fmt.Sprintf("%s_%d", sub, p), State: "running", Role: c.Role.String()})
-					}
-				}
-			}
-		}
-		slices.SortFunc(other.Tasks, func(a, b processor.TaskStatus) int { return strings.Compare(a.Task, b.Task) })
-		list = append(list, other)
-	}
-	slices.SortFunc(list, func(a, b instanceInfo) int { return strings.Compare(a.ID, b.ID) })
-	return list
-}
-
-// info describes this instance.
-func (in *instance) info() instanceInfo {
-	st := in.worker.Status()
-	return instanceInfo{
-		ID: st.Instance, HTTP: in.http.Addr().String(), Running: true, Ready: st.Ready, Reason: st.Reason,
-		Tasks: st.Tasks, Tables: st.Tables, Breakers: in.gateway.Breakers(),
-	}
 }
 
 // refuse answers in the form of GraphQL errors, as everything here does.

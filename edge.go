@@ -40,7 +40,7 @@ type behind struct {
 	routes    read.RouteSource
 	local     read.Instance // nil: a gateway alone
 	ready     func() (bool, any)
-	instances func() []instanceInfo
+	instances func(context.Context) []instanceInfo
 }
 
 // newEdge reads the certificates and binds the port.

@@ -26,6 +26,7 @@ type instance struct {
 	grpc     *grpc.Server
 	rpc      net.Listener
 	greeting rpc.Greeting
+	overview *overview
 }
 
 // setup is what an instance is made of.
@@ -64,6 +65,7 @@ func newInstance(s setup) (_ *instance, err error) {
 	if in.worker, err = processor.New(in.workerConfig(s, in.registry)); err != nil {
 		return nil, err
 	}
+	in.overview = newOverview(s.cfg.Instance, in.worker, in.dial)
 	err = in.open(s, behind{
 		routes: in.worker, local: in.worker,
 		ready: func() (bool, any) {
@@ -71,7 +73,7 @@ func newInstance(s setup) (_ *instance, err error) {
 			// Without a token it says no more than a probe needs.
 			return st.Ready, map[string]any{"instance": st.Instance, "ready": st.Ready, "reason": st.Reason}
 		},
-		instances: func() []instanceInfo { return in.all(s) },
+		instances: func(ctx context.Context) []instanceInfo { return in.all(ctx, s) },
 	})
 	if err != nil {
 		return nil, err
@@ -81,7 +83,7 @@ func newInstance(s setup) (_ *instance, err error) {
 		options = append(options, grpc.Creds(in.identity.Server()))
 	}
 	in.grpc = grpc.NewServer(options...)
-	rpc.Register(in.grpc, rpc.Service{Instance: in.worker, Routes: liveRoutes{in.worker}, Greeting: in.greeting})
+	rpc.Register(in.grpc, rpc.Service{Instance: in.worker, Routes: liveRoutes{in.worker}, Greeting: in.greeting, Status: in.told})
 	return in, nil
 }
 
@@ -157,6 +159,9 @@ func (in *instance) close() {
 	in.edge.close()
 	if in.rpc != nil {
 		in.closeListener(in.rpc)
+	}
+	if in.overview != nil {
+		in.closeOverview(in.overview)
 	}
 	if in.client != nil {
 		in.closeClient()

@@ -242,6 +242,17 @@ func (h *hub) drain(s *watchStream) []read.Event {
 	return events
 }
 
+// watched is how many interests there are.
+func (h *hub) watched() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := 0
+	for _, interests := range h.parts {
+		n += len(interests)
+	}
+	return n
+}
+
 func (h *hub) newest(s *watchStream) uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()

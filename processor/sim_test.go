@@ -30,6 +30,7 @@ import (
 var (
 	simSeeds = flag.Int("seeds", fewSeeds, "simulated clusters in TestSimulation; more than a few: every crash point too")
 	simSeed  = flag.Uint64("seed", 0, "the only seed of TestSimulation")
+	simTrace = flag.String("traces", "", "folder for the traces of those that fail")
 )
 
 const fewSeeds = 4
@@ -345,7 +346,14 @@ func (s *sim) rows(in *simInstance, v *view.View, p int32, into map[string]strin
 func (s *sim) fail(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.t.Fatalf(format+"\n%s\n%s", append(args, strings.Join(s.trace, "\n"), s.statuses())...)
+	text := fmt.Sprintf(format+"\n%s\n%s", append(args, strings.Join(s.trace, "\n"), s.statuses())...)
+	if *simTrace != "" {
+		path := filepath.Join(*simTrace, strings.NewReplacer("/", " ", " ", "-").Replace(s.t.Name())+".txt")
+		if err := errors.Join(os.MkdirAll(*simTrace, 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+			s.t.Error(err)
+		}
+	}
+	s.t.Fatal(text)
 }
 
 func (s *sim) statuses() string {

@@ -7,6 +7,7 @@
 //	service.go  the server's methods: Read, Watch
 //	routes.go   Routes: the table of who holds what, and each newer one
 //	hello.go    Hello: who answers at an address
+//	status.go   Status: what an instance tells of itself, for people
 //	client.go   Client
 //	codec.go    the form of requests, answers and watches
 //	tls.go      Identity: mutual TLS; files.go reads certificates again

@@ -72,6 +72,8 @@ type Service struct {
 	// none.
 	Routes   read.RouteSource
 	Greeting Greeting
+	// Status is what the instance tells of itself, a JSON object; nil: nothing.
+	Status func() ([]byte, error)
 }
 
 // Register has the server answer with svc.
@@ -79,7 +81,11 @@ func Register(s grpc.ServiceRegistrar, svc Service) {
 	s.RegisterService(&grpc.ServiceDesc{
 		ServiceName: serviceName,
 		HandlerType: (*any)(nil),
-		Methods:     []grpc.MethodDesc{{MethodName: "Read", Handler: handleRead}, {MethodName: "Hello", Handler: handleHello}},
+		Methods: []grpc.MethodDesc{
+			{MethodName: "Read", Handler: handleRead},
+			{MethodName: "Hello", Handler: handleHello},
+			{MethodName: "Status", Handler: handleStatus},
+		},
 		Streams: []grpc.StreamDesc{
 			{StreamName: "Watch", Handler: handleWatch, ServerStreams: true, ClientStreams: true},
 			{StreamName: "Routes", Handler: handleRoutes, ServerStreams: true},
