@@ -40,18 +40,12 @@ type follower struct {
 	lanes  []*lane
 	chunks chan *broker.Chunk
 
-	batch map[batchKey][]byte // rows below the targets, to be applied
-	bytes int
-	done  int64 // offsets read, of total
+	batch backlog // rows below the targets, to be applied
+	done  int64   // offsets read, of total
 	total int64
 	began time.Time
 
 	leaveAt time.Time // when a lingering copy ends; zero: its successor has not committed yet
-}
-
-type batchKey struct {
-	store int
-	key   string
 }
 
 // follow keeps the copy up with its owner until ctx ends.
@@ -76,7 +70,7 @@ func (c *taskCopy) catchUp(ctx context.Context) error {
 // newFollower finds where to go on in each changelog and where it ends. A file
 // that does not fit its changelogs is discarded.
 func (c *taskCopy) newFollower(ctx context.Context, fenced bool) (*follower, error) {
-	f := &follower{taskCopy: c, fenced: fenced, batch: make(map[batchKey][]byte), began: time.Now()}
+	f := &follower{taskCopy: c, fenced: fenced, began: time.Now()}
 	starts, ends, err := f.bounds(ctx)
 	if err != nil {
 		return nil, err
@@ -271,12 +265,7 @@ func (f *follower) record(ln *lane, r *broker.Record) error {
 		return nil
 	}
 	f.rows[ln.at] = true
-	var value []byte
-	if r.Value != nil {
-		value = append(make([]byte, 0, len(r.Value)), r.Value...)
-	}
-	f.batch[batchKey{ln.at, string(r.Key)}] = value
-	f.bytes += len(r.Key) + len(r.Value) + 64
+	f.batch.add(ln.at, r.Key, r.Value)
 	return nil
 }
 
@@ -292,7 +281,7 @@ func (f *follower) shown() uint64 {
 func (f *follower) advance(ctx context.Context) error {
 	if !f.whole {
 		f.cond.advance(f.done, f.total, f.began)
-		if f.bytes >= restoreBatch {
+		if f.batch.bytes >= restoreBatch {
 			f.apply()
 			if err := f.relieve(ctx); err != nil {
 				return err
@@ -331,6 +320,7 @@ func (f *follower) reveal(seq uint64) error {
 	var groups []group
 	if !f.whole {
 		f.apply()
+		f.batch = backlog{} // it may follow for long
 	}
 	for i, ln := range f.lanes {
 		for _, g := range ln.take(seq) {
@@ -364,13 +354,7 @@ func (f *follower) reveal(seq uint64) error {
 // apply gives the rows of a restore to the store, unshown: reads are not answered
 // meanwhile.
 func (f *follower) apply() {
-	run := make(store.Run, 0, len(f.batch))
-	for k, v := range f.batch {
-		run = append(run, store.Entry{Store: k.store, Key: []byte(k.key), Value: v})
-	}
-	clear(f.batch)
-	f.bytes = 0
-	slices.SortFunc(run, compareEntries)
+	run := f.batch.take()
 	for i, ln := range f.lanes {
 		f.positions[i].Next = max(f.positions[i].Next, min(ln.next, ln.target))
 	}
@@ -395,8 +379,7 @@ func (f *follower) torn(ctx context.Context) error {
 		for _, g := range append(ln.groups, ln.open) {
 			for _, e := range g.rows {
 				f.rows[i] = true
-				f.batch[batchKey{i, string(e.Key)}] = e.Value
-				f.bytes += len(e.Key) + len(e.Value) + 64
+				f.batch.add(i, e.Key, e.Value)
 			}
 			if g.rec != nil {
 				f.recs[i] = g.rec

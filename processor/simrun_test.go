@@ -17,6 +17,9 @@ func TestSimulation(t *testing.T) {
 	seeds := []uint64{*simSeed}
 	if *simSeed == 0 {
 		seeds = nil
+		if testing.Short() {
+			*simSeeds = min(*simSeeds, 6)
+		}
 		for i := range *simSeeds {
 			seeds = append(seeds, uint64(i)+1)
 		}

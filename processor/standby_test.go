@@ -170,7 +170,7 @@ func TestFormerOwnerLingers(t *testing.T) {
 // A follower shows a transaction when every changelog of the task has told of it.
 func TestFollowerShowsWhatAllChangelogsHave(t *testing.T) {
 	l := benched(t, 0, 0)
-	f := &follower{taskCopy: l.taskCopy, batch: make(map[batchKey][]byte)}
+	f := &follower{taskCopy: l.taskCopy}
 	for i := range f.changelog {
 		f.lanes = append(f.lanes, &lane{at: i, next: 10, target: 10, end: 10})
 	}
