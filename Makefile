@@ -7,7 +7,7 @@ LINT_VERSION := v2.15.0
 FUZZTIME ?= 20s
 BROKERS  ?= 1
 
-.PHONY: help build run test race check lint vet generate generate-diff tidy-diff fuzz bench web web-diff test-web kafka-up kafka-down test-kafka simulate chaos clean
+.PHONY: help build run test race check lint vet generate generate-diff tidy-diff fuzz bench bench-kafka web web-diff test-web kafka-up kafka-down test-kafka simulate chaos clean
 
 help: ## list what there is
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ fuzz: ## every fuzz target for FUZZTIME
 
 bench: ## every benchmark
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+bench-kafka: ## measure a worker on a real Kafka with 3,000,000 flights: FLAGS=... (Node 20; Java 17 and Maven)
+	$(GO) run ./bench/kafka $(FLAGS)
 
 web: ## build the pages into web/dist
 	cd web/app && npm ci --no-audit --no-fund && npm run build

@@ -139,7 +139,7 @@ func ask(ctx context.Context, routes *read.Routes, id string, client *rpc.Client
 	}
 	if err != nil {
 		return instanceInfo{
-			ID: id, HTTP: peer.HTTP, Rack: peer.Rack, Running: true, Silent: true, Reason: silence(err),
+			ID: id, HTTP: peer.HTTP, Rack: peer.Rack, Running: true, Silent: true, Reason: silence(err, peer.Addr),
 			Tasks: routed(routes, id), Tables: []processor.TableStatus{},
 		}
 	}
@@ -148,12 +148,12 @@ func ask(ctx context.Context, routes *read.Routes, id string, client *rpc.Client
 }
 
 // silence says why an instance does not tell of itself.
-func silence(err error) string {
+func silence(err error, addr string) string {
 	switch status.Code(err) {
 	case codes.DeadlineExceeded:
 		return "it does not answer within " + statusTime.String()
 	case codes.Unavailable:
-		return "it is not reached: " + status.Convert(err).Message()
+		return "it is not reached at " + addr
 	case codes.Unimplemented:
 		return "it is of a release that does not tell of itself"
 	}

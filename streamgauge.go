@@ -16,6 +16,8 @@
 //	demotokens.go   its tokens
 //	demodata.go     the records of the demo, loaded once and at a pace
 //	api.go          what the dashboard asks besides GraphQL
+//	overview.go     how every instance is, by asking each
+//	health.go       the health command: a probe for containers
 package streamgauge
 
 import (
@@ -94,7 +96,7 @@ func command(app App) *cli.Command {
 		Name:  app.Name,
 		Usage: "live GraphQL views over Kafka topics, by Streamgauge",
 		Commands: []*cli.Command{
-			runCommand(app), gatewayCommand(app),
+			runCommand(app), gatewayCommand(app), healthCommand(),
 			{
 				Name: "version", Usage: "print the version",
 				Action: func(_ context.Context, c *cli.Command) error {

@@ -79,7 +79,14 @@ func (p *peers) newBreaker(id string) *gobreaker.CircuitBreaker[[]*read.Answer] 
 			return errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled
 		},
 		OnStateChange: func(name string, from, to gobreaker.State) {
-			p.g.log.Info("circuit breaker", "host", name, "from", from.String(), "to", to.String())
+			switch { // half-open, it tries each second: that is not told again and again
+			case from == gobreaker.StateClosed:
+				p.g.log.Warn("circuit breaker opens: calls fail, and other copies are asked", "host", name)
+			case to == gobreaker.StateClosed:
+				p.g.log.Info("circuit breaker closes: the instance answers again", "host", name)
+			default:
+				p.g.log.Debug("circuit breaker", "host", name, "from", from.String(), "to", to.String())
+			}
 			p.g.metrics.breaker.WithLabelValues(name).Set(float64(to))
 		},
 	})

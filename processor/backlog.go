@@ -11,18 +11,23 @@ import (
 // It is filled and drained again and again, in memory that it keeps. The zero
 // value is ready for use.
 type backlog struct {
-	lanes  []backlogLane
-	blocks [][]byte // what rows point into; those before the last are full
-	filled int      // blocks in use
-	bytes  int      // of the rows, as the store counts them
+	blocks [][]byte   // keys and values, one after another
+	block  int        // the one that is being filled
+	lanes  [][]placed // rows of each changelog
+	room   []placed   // to sort them in
+	bytes  int        // of the rows, as the store counts them
 }
 
-// backlogLane has the rows of one changelog, and room to sort them in.
-type backlogLane struct{ rows, room []store.Entry }
+// placed is a row in the blocks: its key there, and behind it the value. It has
+// no pointers: there are many, and the collector need not look at them.
+type placed struct {
+	block, at, key uint32
+	value          int32 // −1: a tombstone
+}
 
 const (
 	// backlogBlock is how much memory is taken at once, in bytes; a row that is
-	// larger has a block of its own.
+	// larger gets a block of its own.
 	backlogBlock = 256 << 10
 	// entryOverhead is what a row costs beside its bytes, as the store counts it.
 	entryOverhead = 64
@@ -31,30 +36,27 @@ const (
 // add takes a copy of a row of changelog i; a nil value is a tombstone.
 func (b *backlog) add(i int, key, value []byte) {
 	for i >= len(b.lanes) {
-		b.lanes = append(b.lanes, backlogLane{})
+		b.lanes = append(b.lanes, nil)
 	}
-	e := store.Entry{Store: i}
 	space := b.space(len(key) + len(value))
-	e.Key = append(space[:0:len(key)], key...)
-	if value != nil {
-		e.Value = append(space[len(key):len(key)], value...)
+	p := placed{block: uint32(b.block), at: uint32(len(*space)), key: uint32(len(key)), value: int32(len(value))}
+	if value == nil {
+		p.value = -1
 	}
-	b.lanes[i].rows = append(b.lanes[i].rows, e)
+	*space = append(append(*space, key...), value...)
+	b.lanes[i] = append(b.lanes[i], p)
 	b.bytes += len(key) + len(value) + entryOverhead
 }
 
-// space is n bytes of the blocks.
-func (b *backlog) space(n int) []byte {
-	if b.filled == 0 || cap(b.blocks[b.filled-1])-len(b.blocks[b.filled-1]) < n {
-		if b.filled == len(b.blocks) || cap(b.blocks[b.filled]) < n {
-			b.blocks = append(b.blocks[:b.filled], make([]byte, 0, max(n, backlogBlock)))
+// space is the block being filled, which has room for n bytes.
+func (b *backlog) space(n int) *[]byte {
+	for ; b.block < len(b.blocks); b.block++ {
+		if block := &b.blocks[b.block]; cap(*block)-len(*block) >= n {
+			return block
 		}
-		b.filled++
 	}
-	block := &b.blocks[b.filled-1]
-	at := len(*block)
-	*block = (*block)[:at+n]
-	return (*block)[at : at+n : at+n]
+	b.blocks = append(b.blocks, make([]byte, 0, max(n, backlogBlock)))
+	return &b.blocks[b.block]
 }
 
 // take is the backlog as a run that shares nothing with it: the newest row of
@@ -62,77 +64,76 @@ func (b *backlog) space(n int) []byte {
 func (b *backlog) take() store.Run {
 	n := 0
 	for i := range b.lanes {
-		l := &b.lanes[i]
-		l.rows, l.room = newest(l.rows, l.room)
-		n += len(l.rows)
+		b.sort(i)
+		n += len(b.lanes[i])
 	}
 	run := make(store.Run, 0, n)
-	for i := range b.lanes {
-		for _, e := range b.lanes[i].rows {
-			run = append(run, alone(e))
+	for i, lane := range b.lanes {
+		for _, p := range lane {
+			run = append(run, b.entry(i, p))
 		}
-		b.lanes[i].rows = b.lanes[i].rows[:0]
+		b.lanes[i] = lane[:0]
 	}
-	for i := range b.filled {
+	for i := range b.blocks {
 		b.blocks[i] = b.blocks[i][:0]
 	}
-	b.filled, b.bytes = 0, 0
+	b.block, b.bytes = 0, 0
 	return run
 }
 
-// alone is a copy of a row in memory of its own, which goes when a newer row takes
-// its place: rows that shared it would keep more than the store counts.
-func alone(e store.Entry) store.Entry {
-	n := len(e.Key)
-	own := append(append(make([]byte, 0, n+len(e.Value)), e.Key...), e.Value...)
-	e.Key = own[:n:n]
-	if e.Value != nil {
-		e.Value = own[n:]
+// entry is a row in memory of its own, which goes when a newer row takes its
+// place: rows that shared it would keep more than the store counts.
+func (b *backlog) entry(i int, p placed) store.Entry {
+	own := make([]byte, p.key+uint32(max(p.value, 0)))
+	copy(own, b.blocks[p.block][p.at:])
+	e := store.Entry{Store: i, Key: own[:p.key:p.key]}
+	if p.value >= 0 {
+		e.Value = own[p.key:]
 	}
 	return e
 }
 
-// newest sorts rows of one store by key and leaves the last of each key: a merge
-// sort of the runs that are sorted already, since each transaction has written
-// its rows in order. room, if it is large enough, is used for it; both are given
-// back, rows first.
-func newest(rows, room []store.Entry) (sorted, other []store.Entry) {
+func (b *backlog) keyOf(p placed) []byte { return b.blocks[p.block][p.at : p.at+p.key] }
+
+func (b *backlog) compare(x, y placed) int { return bytes.Compare(b.keyOf(x), b.keyOf(y)) }
+
+// sort puts the rows of changelog i in order and leaves the last of each key: a
+// merge sort of the runs that are in order already, since each transaction has
+// written its rows so.
+func (b *backlog) sort(i int) {
+	rows, room := b.lanes[i], b.room
 	if cap(room) < len(rows) {
-		room = make([]store.Entry, 0, cap(rows))
+		room = make([]placed, 0, cap(rows))
 	}
-	for {
+	for runs := 2; runs > 1; {
 		merged := room[:0]
-		runs := 0
+		runs = 0
 		for rest := rows; len(rest) > 0; runs++ {
-			n := ascending(rest)
-			older := rest[:n]
-			rest = rest[n:]
-			n = ascending(rest)
-			merged = mergeNewer(merged, older, rest[:n])
-			rest = rest[n:]
+			n := b.ascending(rest)
+			m := n + b.ascending(rest[n:])
+			merged = b.merge(merged, rest[:n], rest[n:m])
+			rest = rest[m:]
 		}
 		rows, room = merged, rows
-		if runs <= 1 {
-			return rows, room
-		}
 	}
+	b.lanes[i], b.room = rows, room
 }
 
 // ascending is the length of the longest run at the beginning, each key once.
-func ascending(rows []store.Entry) int {
+func (b *backlog) ascending(rows []placed) int {
 	for i := 1; i < len(rows); i++ {
-		if bytes.Compare(rows[i-1].Key, rows[i].Key) >= 0 {
+		if b.compare(rows[i-1], rows[i]) >= 0 {
 			return i
 		}
 	}
 	return len(rows)
 }
 
-// mergeNewer appends two sorted runs to rows as one; of a key that both have the
-// newer's row counts.
-func mergeNewer(rows, older, newer []store.Entry) []store.Entry {
+// merge appends two runs to rows as one; of a key that both have the newer's row
+// counts.
+func (b *backlog) merge(rows, older, newer []placed) []placed {
 	for len(older) > 0 && len(newer) > 0 {
-		switch c := bytes.Compare(older[0].Key, newer[0].Key); {
+		switch c := b.compare(older[0], newer[0]); {
 		case c < 0:
 			rows, older = append(rows, older[0]), older[1:]
 		case c > 0:

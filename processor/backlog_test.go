@@ -37,7 +37,7 @@ func TestBacklog(t *testing.T) {
 				case 1:
 					value = []byte{}
 				case 2:
-					value = make([]byte, rng.IntN(3*backlogBlock/2))
+					value = make([]byte, rng.IntN(100_000))
 				default:
 					value = fmt.Append(nil, rng.Uint64())
 				}

@@ -93,10 +93,11 @@ func (l *life) fetchOn() {
 }
 
 // tick commits what there is to commit and begins a checkpoint when it is due.
-// A commit that holds nothing but progress happens once a second.
+// A commit that holds nothing but progress happens once a second, or more seldom
+// where many tasks would.
 func (l *life) tick(ctx context.Context) error {
 	rows := l.agg != nil && (l.agg.dirty() || !l.letters.empty())
-	idle := l.progress && time.Since(l.lastIdle) >= markInterval
+	idle := l.progress && time.Since(l.lastIdle) >= l.w.idleInterval()
 	if rows || idle {
 		if err := l.commit(ctx); err != nil {
 			return err

@@ -48,7 +48,7 @@ func TestEveryTransition(t *testing.T) {
 			switch {
 			case !ok && now != from:
 				t.Errorf("%s to %s was refused, and it is %s", from, to, now)
-			case ok && (now != to || from != to && err != why):
+			case ok && (now != to || from != to && !errors.Is(err, why)):
 				t.Errorf("%s to %s: it is %s, because of %v", from, to, now, err)
 			}
 		}

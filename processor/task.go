@@ -235,6 +235,7 @@ func (t *task) lead(ctx context.Context, c *taskCopy) error {
 	l := &life{taskCopy: c, event: noTime, nonce: rand.Text()[:12]}
 	l.rec.Stream = noTime
 	recycled := c.whole
+	_, fault := t.cond.get()
 	c.restored = 0
 	defer func() {
 		t.forward.Store(nil)
@@ -249,7 +250,7 @@ func (t *task) lead(ctx context.Context, c *taskCopy) error {
 	defer t.undeliver()
 	t.cond.set(Running, nil)
 	t.leading.Store(true)
-	if fields := []any{"topic", t.input.Topic, "offset", l.position, "seq", l.rec.Seq, "restored", c.restored}; t.w.story.runs(t.id, recycled, c.restored) {
+	if fields := []any{"topic", t.input.Topic, "offset", l.position, "seq", l.rec.Seq, "restored", c.restored}; t.w.story.runs(t.id, recycled, c.restored) || fault == nil {
 		t.log.Debug("task runs", fields...)
 	} else {
 		t.w.often.tell(t.log, slog.LevelInfo, "task runs again", fields...)

@@ -376,6 +376,12 @@ func (w *Worker) commitInterval() time.Duration {
 	return max(w.cfg.CommitInterval, time.Duration(w.stateful())*5*time.Millisecond)
 }
 
+// idleInterval is how often a task commits that has nothing but progress to tell:
+// what an instance with nothing to do costs is bounded, however many tasks it has.
+func (w *Worker) idleInterval() time.Duration {
+	return max(markInterval, time.Duration(w.stateful())*20*time.Millisecond)
+}
+
 // overlayShare is a copy's part of the memory for what is not in files yet.
 func (w *Worker) overlayShare() int64 {
 	return w.cfg.OverlayBytes / int64(max(1, w.stateful()+len(w.membership().others)))

@@ -91,6 +91,62 @@ func decoding(src *schema.Source) func() func(*broker.Record) error {
 	}
 }
 
+// folding makes readers that decode records and fold them into rows in memory: all
+// that a worker does but repartitioning, committing and keeping.
+func folding(t *schema.Topology) func() func(*broker.Record) error {
+	src := t.Sources[0]
+	return func() func(*broker.Record) error {
+		d := format.NewJSON(src.Fields, src.KeyFormat)
+		values := make([]view.Value, len(src.Fields))
+		var folds []*fold
+		for _, s := range t.Subtopologies {
+			for _, f := range s.Feeds {
+				folds = append(folds, &fold{view: f.View, rows: make(map[string][]view.Cell), scratch: make([]view.Value, len(f.View.Columns))})
+			}
+		}
+		return func(r *broker.Record) error {
+			if err := d.Decode(values, &format.Record{Timestamp: r.Timestamp, Key: r.Key, Value: r.Value, Header: r.Header}); err != nil {
+				return err
+			}
+			at := view.Place{Time: values[src.Time].Int(), Offset: r.Offset}
+			for _, f := range folds {
+				if err := f.take(values, at); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+}
+
+// fold is a view's rows, by key.
+type fold struct {
+	view    *view.View
+	rows    map[string][]view.Cell
+	key     []byte
+	scratch []view.Value
+}
+
+func (f *fold) take(values []view.Value, at view.Place) error {
+	f.key = f.key[:0]
+	for _, i := range f.view.Keys {
+		v, err := f.view.Columns[i].Expr(values)
+		if err != nil {
+			return err
+		}
+		f.key = view.AppendKey(f.key, v)
+	}
+	if w := f.view.Window; w != nil {
+		f.key = view.AppendStart(f.key, w.Start(at.Time))
+	}
+	row, ok := f.rows[string(f.key)]
+	if !ok {
+		row = make([]view.Cell, len(f.view.Columns))
+		f.rows[string(f.key)] = row
+	}
+	return f.view.Accumulate(row, values, at, f.scratch)
+}
+
 // skipping makes readers that do nothing.
 func skipping() func(*broker.Record) error {
 	return func(*broker.Record) error { return nil }

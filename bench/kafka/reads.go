@@ -28,10 +28,10 @@ func (b *bench) inMemory(ctx context.Context, w *worker, before memory) error {
 	if err := w.hasSlots(ctx, b.data); err != nil {
 		return err
 	}
-	if err := b.point(ctx, w); err != nil {
+	if err := b.profiled("read-key", func() error { return b.point(ctx, w) }); err != nil {
 		return err
 	}
-	return b.top(ctx, w)
+	return b.profiled("read-top", func() error { return b.top(ctx, w) })
 }
 
 func (b *bench) tellMemory(when string, w *worker, before memory) error {

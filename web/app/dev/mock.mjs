@@ -37,9 +37,9 @@ const apps = {
 };
 
 /** Starts a mock; close ends it and cuts its connections. */
-export async function createMock({ port = 0, app = "flights", query = apps[app].query, introspection = true, rows = 40, fail = "", auth = "dev", partial = false, limited = false } = {}) {
+export async function createMock({ port = 0, app = "flights", query = apps[app].query, introspection = true, rows = 40, fail = "", auth = "dev", partial = false, limited = false, instances = {} } = {}) {
   const token = "mock-token-of-the-viewer";
-  const world = { flights: flights(rows), cluster: cluster(apps[app].work), fail, partial, limited };
+  const world = { flights: flights(rows), cluster: cluster(apps[app].work, instances), fail, partial, limited };
   const schema = buildSchema(apps[app].sdl);
   const root = apps[app].resolvers(world);
   const allowed = (header) => auth === "off" || header === `Bearer ${token}`;
@@ -49,7 +49,7 @@ export async function createMock({ port = 0, app = "flights", query = apps[app].
     const json = (status, body) => response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
     if (pathname === "/api/page") return json(200, { app, title: apps[app].title, auth, ...(auth === "dev" && { token }), demo: true, instance: "a", query });
     if (pathname === "/api/instances" && !allowed(request.headers.authorization)) return json(401, { errors: [{ message: "needs a token" }] });
-    if (pathname === "/api/instances") return json(200, { demo: true, instances: world.cluster.told(server.address().port) });
+    if (pathname === "/api/instances") return json(200, { demo: world.cluster.demo, instances: world.cluster.told(server.address().port) });
     const order = /^\/api\/instances\/(\w+)\/(stop|start)$/.exec(pathname);
     if (order && request.method === "POST") {
       if (!allowed(request.headers.authorization)) return json(401, { errors: [{ message: "needs a token" }] });

@@ -221,6 +221,73 @@ test("partial answers say what is missing; a stopped instance loses its tasks", 
   assert.deepEqual(faults, []);
 });
 
+/** Three instances and a gateway alone with all that may be wrong. */
+const wrong = {
+  demo: false,
+  trouble: {
+    gateway: true,
+    silent: ["c"],
+    rack: { a: "zone-1" },
+    breakers: { gateway: { a: "closed", c: "open" }, a: { b: "half-open" } },
+    restoring: { "flights-by-origin_0": 0.25 },
+    tasks: {
+      "flights-by-origin_3": { note: "checkpoint failed: write state.db: no space left on device" },
+      "flights-by-origin_1": { state: "failed", error: "input flights was created anew" },
+      "flights_1": { note: "flights [1] is held up at offset 1042 by the transaction of producer 7" },
+      "flights_4": { state: "in-doubt" },
+    },
+  },
+};
+
+test("a gateway alone tells of every instance: what it restores, what is wrong, and who does not answer", async (t) => {
+  const mock = await mockOf(t, { instances: wrong });
+  const { page, faults } = await dashboard(t, {}, mock.url);
+  const card = (name) => page.getByRole("article", { name: `Instance ${name}` });
+  await card("gateway-7d4b9").getByText("breaker to c: open").waitFor();
+  await card("gateway-7d4b9").getByText("It keeps no tasks").waitFor();
+  await card("a").getByText("rack zone-1").waitFor();
+  await card("a").getByText("breaker to b: half-open").waitFor();
+  await card("a").getByText("75K of 300K, 50K/s, 5 s left").waitFor();
+  assert.equal(await card("a").getByRole("progressbar", { name: "Restore of flights-by-origin_0" }).evaluate((p) => p.value), 0.25);
+  await card("a").locator(".notes li", { hasText: "no space left on device" }).waitFor();
+  await card("b").locator(".notes li", { hasText: "failed: input flights was created anew" }).waitFor();
+  await card("b").locator(".notes li", { hasText: "held up at offset 1042" }).waitFor();
+  await card("b").locator(".notes li", { hasText: "flights_4 in-doubt" }).waitFor();
+  await card("c").getByText("no answer", { exact: true }).waitFor();
+  await card("c").getByText("it does not answer within 800ms").waitFor();
+  assert.equal(await card("c").locator(".task.unknown").count(), 6);
+  assert.equal(await page.locator(".switch").count(), 0);
+  assert.match(await page.locator(".summary").textContent(), /1 of 4 ready, 5 of 12 tasks running, 4 of 6 other copies follow/);
+
+  await card("a").getByRole("button", { name: /flights-by-origin/ }).click();
+  const rows = card("a").getByRole("region", { name: "Tasks one by one" }).locator("tbody tr");
+  assert.deepEqual(await rows.evaluateAll((all) => all.map((r) => [...r.children].slice(0, 3).map((c) => c.textContent).join(" "))), [
+    "0 active restoring 25 %", "2 standby following", "3 active running", "5 standby following",
+  ]);
+  assert.deepEqual(faults, []);
+});
+
+for (const width of [1280, 390]) {
+  test(`hundreds of tasks fit into ${width} px`, async (t) => {
+    const ids = Array.from({ length: 5 }, (_, i) => `flights-${i}`);
+    const restoring = Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`flights-by-origin_${i * 5}`, 0.5]));
+    const mock = await mockOf(t, { instances: { demo: false, partitions: 300, ids, trouble: { restoring } } });
+    const { page, faults } = await dashboard(t, { width }, mock.url);
+    const card = page.getByRole("article", { name: "Instance flights-0" });
+    await card.getByText("60 active, 60 standby of 300").waitFor();
+    await card.getByText("40 tasks", { exact: true }).waitFor();
+    await card.getByText("6M of 12M, 2M/s, 3 s left").waitFor();
+    assert.equal(await page.getByRole("article", { name: "Instance flights-1" }).getByText("All its tasks are running.").count(), 1);
+    assert.match(await page.locator(".summary").textContent(), /560 of 600 tasks running, 300 of 300 other copies follow/);
+    await card.getByRole("button", { name: /^flights 60/ }).click();
+    await card.getByRole("region", { name: "Tasks one by one" }).waitFor();
+    const [content, height] = await page.evaluate(() => [document.documentElement.scrollWidth, document.querySelector(".card").offsetHeight]);
+    assert.ok(content <= width, `${content} px on ${width}`);
+    assert.ok(height < 1_000, `a card is ${height} px high`);
+    assert.deepEqual(faults, []);
+  });
+}
+
 /** The operations that a page sends by its websockets. */
 function sent(page) {
   const queries = [];

@@ -54,3 +54,11 @@ export function span(ms: number): string {
   const days = Math.round(s / 86_400);
   return days < 730 ? `${days} days` : `${Math.round(days / 365)} years`;
 }
+
+/** A number of bytes: "900 B", "12 KiB", "3.4 MiB". */
+export function bytes(n: number): string {
+  const units = ["B", "KiB", "MiB", "GiB"];
+  let at = 0;
+  for (; n >= 1_024 && at < units.length - 1; at++) n /= 1_024;
+  return `${at > 0 && n < 10 ? tenth.format(n) : whole.format(n)} ${units[at]}`;
+}

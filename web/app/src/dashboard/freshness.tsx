@@ -24,8 +24,9 @@ export function Age({ live, freshness, connected }: Props) {
   const state = !connected || live.failed ? "stale" : age > quietAfter ? "quiet" : "fresh";
   const words = () => {
     if (!Number.isFinite(age)) return connected ? "waiting for data" : "not connected";
-    // A newer answer comes with each change: none means that this one holds.
-    if (state === "quiet" && !freshness?.lag && !freshness?.partial) return `unchanged for ${span(now - live.at)}`;
+    // A newer answer comes with each change: none means that this one holds, if
+    // the active copies gave it.
+    if (state === "quiet" && !freshness?.lag && !freshness?.partial && !freshness?.standby) return `unchanged for ${span(now - live.at)}`;
     return age < 1_000 ? "as of now" : `as of ${span(age)} ago`;
   };
   return (

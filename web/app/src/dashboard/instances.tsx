@@ -1,8 +1,10 @@
 import { useEffect, useState } from "preact/hooks";
-import { get, post, Refusal, type Instance, type Instances, type Progress, type Table, type Task } from "../shared/page";
+import { get, post, Refusal, type Instance, type Instances, type Table } from "../shared/page";
 import { useFlip } from "./flip";
-import { count, span, time, utc } from "./format";
+import { count, span, time } from "./format";
 import { useNow } from "./live";
+import { Notices } from "./notices";
+import { Group, split } from "./tasks";
 
 /** The instances as last told. */
 export interface Cluster {
@@ -59,7 +61,7 @@ export function InstancesPanel({ cluster, token }: { cluster: Cluster; token: st
     <section class={`panel instances ${cluster.failed ? "dimmed" : ""}`} aria-labelledby="instances-title">
       <header>
         <h2 id="instances-title">Instances</h2>
-        <Summary instances={instances} />
+        <Summary instances={instances} total={[...slots.values()].reduce((a, b) => a + b, 0)} />
         <div class="age">
           <span class={`since ${cluster.failed ? "stale" : "fresh"}`} title={cluster.failed || undefined}>
             <i class="dot" aria-hidden="true" />
@@ -78,14 +80,23 @@ export function InstancesPanel({ cluster, token }: { cluster: Cluster; token: st
   );
 }
 
-function Summary({ instances }: { instances: Instance[] }) {
-  const tasks = instances.flatMap((i) => i.tasks ?? []);
-  const running = tasks.filter((t) => t.state === "running").length;
-  const lag = tasks.reduce((sum, t) => sum + t.lag, 0);
+function Summary({ instances, total }: { instances: Instance[]; total: number }) {
   if (instances.length === 0) return null;
+  const tasks = instances.flatMap((i) => i.tasks ?? []);
+  const active = tasks.filter((t) => t.role === "active");
+  const running = new Set(active.filter((t) => t.state === "running").map((t) => t.task)).size;
+  const copies = tasks.filter((t) => t.role !== "active");
+  const following = copies.filter((t) => t.state === "following").length;
+  const lag = active.reduce((sum, t) => sum + t.lag, 0);
   return (
     <p class="summary">
-      <b>{instances.filter((i) => i.ready).length}</b> of {instances.length} ready, <b>{running}</b> of {tasks.length} tasks running, <b>{count(lag)}</b> {lag === 1 ? "record" : "records"} behind
+      <b>{instances.filter((i) => i.ready).length}</b> of {instances.length} ready, <b>{count(running)}</b> of {count(total)} tasks running
+      {copies.length > 0 && (
+        <>
+          , <b>{count(following)}</b> of {count(copies.length)} other copies follow
+        </>
+      )}
+      , <b>{count(lag)}</b> {lag === 1 ? "record" : "records"} behind
     </p>
   );
 }
@@ -93,19 +104,14 @@ function Summary({ instances }: { instances: Instance[] }) {
 function States() {
   return (
     <ul class="legend states" aria-hidden="true">
-      <li class="key task running">running</li>
+      <li class="key task running">active</li>
+      <li class="key task following">standby, warm-up or lingering</li>
       <li class="key task restoring">restoring</li>
       <li class="key task waiting">settling</li>
       <li class="key task failed">failed</li>
       <li class="key task away">held elsewhere</li>
     </ul>
   );
-}
-
-/** "flights-by-origin_3" as its subtopology and its partition. */
-function split(task: string): [string, number] {
-  const at = task.lastIndexOf("_");
-  return [task.slice(0, at), Number(task.slice(at + 1))];
 }
 
 /** The subtopologies with the number of their partitions, by all instances. */
@@ -126,32 +132,44 @@ interface CardProps {
   lost: boolean;
 }
 
+const words = { lost: "no answer", stopped: "stopped", ready: "ready", apart: "out of touch", starting: "not ready" };
+
+function stateOf(i: Instance, lost: boolean): keyof typeof words {
+  if (lost || i.silent) return "lost";
+  if (!i.running) return "stopped";
+  if (i.live === false && !i.gateway && (i.generation ?? -1) >= 0) return "apart";
+  return i.ready ? "ready" : "starting";
+}
+
 function Card({ instance, slots, demo, token, lost }: CardProps) {
   const tasks = new Map((instance.tasks ?? []).map((t) => [t.task, t]));
-  const state = lost ? "lost" : !instance.running ? "stopped" : instance.ready ? "ready" : "starting";
-  const words = { lost: "no answer", stopped: "stopped", ready: "ready", starting: "not ready" }[state];
+  const state = stateOf(instance, lost);
+  const about = [instance.self ? "serves this page" : `instance ${instance.id}`, instance.gateway && "gateway alone", instance.rack && `rack ${instance.rack}`];
   return (
     <article class={`card ${state}`} aria-label={`Instance ${instance.id}`}>
       <header>
         <span class="letter" aria-hidden="true">
-          {instance.id}
+          {instance.gateway ? "gw" : mark(instance.id)}
         </span>
         <div class="who">
-          <a href={`${location.protocol}//${instance.http}/`}>{instance.http}</a>
-          <small>{instance.self ? "serves this page" : `instance ${instance.id}`}</small>
+          <a href={`${location.protocol}//${instance.http}/`}>{instance.http || instance.id}</a>
+          <small>{about.filter(Boolean).join(", ")}</small>
         </div>
-        <span class={`state ${state}`}>{words}</span>
+        <span class={`state ${state}`}>{words[state]}</span>
         {demo && <Switch instance={instance} token={token} lost={lost} />}
       </header>
-      {[...slots].map(([name, n]) => (
-        <Group key={name} name={name} size={n} tasks={tasks} />
-      ))}
-      <Notes instance={instance} />
+      {!instance.gateway && [...slots].map(([name, n]) => <Group key={name} name={name} size={n} tasks={tasks} />)}
+      <Notices instance={instance} />
       {instance.tables?.map((t) => (
         <TableLine key={t.table} table={t} />
       ))}
     </article>
   );
+}
+
+/** A letter or a number that stands for an instance: "a", or 12 for "flights-12". */
+function mark(id: string): string {
+  return id.length <= 2 ? id : (/\d{1,2}$/.exec(id)?.[0] ?? id.slice(0, 1));
 }
 
 function Switch({ instance, token, lost }: { instance: Instance; token: string; lost: boolean }) {
@@ -182,83 +200,6 @@ function Switch({ instance, token, lost }: { instance: Instance; token: string; 
   );
 }
 
-/** The partitions of a subtopology in a row: those held here are filled. */
-function Group({ name, size, tasks }: { name: string; size: number; tasks: Map<string, Task> }) {
-  const ids = Array.from({ length: size }, (_, i) => `${name}_${i}`);
-  const held = ids.filter((id) => tasks.has(id)).length;
-  return (
-    <div class="group">
-      <h3>
-        {name} <small>{held} of {size}</small>
-      </h3>
-      <ul>
-        {ids.map((id, i) => {
-          const task = tasks.get(id);
-          return task ? (
-            <Cell key={id} task={task} partition={i} />
-          ) : (
-            <li key={`${id} away`} class="task away" aria-hidden="true">
-              {i}
-            </li>
-          );
-        })}
-      </ul>
-    </div>
-  );
-}
-
-/** How the states look: the rest is "settling". */
-function look(state: string): string {
-  if (state === "running" || state === "restoring" || state === "failed") return state;
-  return "waiting";
-}
-
-function Cell({ task, partition }: { task: Task; partition: number }) {
-  const share = done(task.progress);
-  const inner = task.state === "restoring" ? `${Math.floor(share * 100)} %` : task.lag > 0 ? `+${count(task.lag)}` : task.state === "running" ? "0" : "…";
-  const words = [`${task.task}: ${task.state}`, `${count(task.lag)} behind`];
-  if (task.role && task.role !== "active") words.push(task.role);
-  if (task.stores?.length) words.push(`stores ${task.stores.join(", ")}`);
-  words.push(`seq ${task.seq}`);
-  const at = time(task.streamTime);
-  if (Number.isFinite(at)) words.push(`stream time ${utc(at, "moment")} UTC`);
-  if (task.heldBy != null) words.push(`its time is that of source partition ${task.heldBy}`);
-  if (task.error) words.push(task.error);
-  return (
-    <li class={`task ${look(task.state)}`} data-flip={task.task} title={words.join("\n")}>
-      {task.state === "restoring" && <span class="done" style={{ height: `${share * 100}%` }} aria-hidden="true" />}
-      <b>{partition}</b>
-      <small aria-hidden="true">{task.state === "failed" ? "!" : inner}</small>
-      <span class="hidden">{words.slice(0, 2).join(", ")}</span>
-    </li>
-  );
-}
-
-function done(p: Progress | null | undefined): number {
-  return p && p.Total > 0 ? Math.min(1, p.Done / p.Total) : 0;
-}
-
-/** The most tasks that are written about, so that a card keeps its height. */
-const noted = 2;
-
-/** In words: what is not as it should be. */
-function Notes({ instance }: { instance: Instance }) {
-  const notable = (instance.tasks ?? []).filter((t) => t.state !== "running" || t.error);
-  if (!instance.running) return <p class="notes">Stopped. Its tasks go to the others.</p>;
-  return (
-    <ul class="notes">
-      {!instance.ready && instance.reason && <li>{instance.reason}</li>}
-      {instance.ready && notable.length === 0 && <li>All its tasks are running.</li>}
-      {notable.slice(0, noted).map((t) => (
-        <li key={t.task}>
-          <b>{t.task}</b> {t.state === "running" ? "" : t.state} {restoring(t)} {t.error}
-        </li>
-      ))}
-      {notable.length > noted && <li>and {notable.length - noted} more</li>}
-    </ul>
-  );
-}
-
 function TableLine({ table }: { table: Table }) {
   return (
     <p class="notes table">
@@ -266,11 +207,4 @@ function TableLine({ table }: { table: Table }) {
       {table.lag > 0 && `, ${count(table.lag)} behind`}
     </p>
   );
-}
-
-function restoring(task: Task): string {
-  const p = task.progress;
-  if (task.state !== "restoring" || !p || p.Total <= 0) return "";
-  const left = p.ETA > 0 ? `, ${span(p.ETA / 1e6)} left` : "";
-  return `${count(p.Done)} of ${count(p.Total)}${left}`;
 }

@@ -35,6 +35,10 @@ export interface Task {
   heldBy?: number | null;
   /** While restoring. */
   progress?: Progress | null;
+  /** Rows that are not in the copy's file yet. */
+  overlayBytes?: number;
+  /** What is wrong while it works on. */
+  note?: string;
 }
 
 export interface Table {
@@ -51,8 +55,19 @@ export interface Instance {
   running: boolean;
   ready: boolean;
   reason: string;
+  rack?: string;
+  /** Without a worker. */
+  gateway?: boolean;
+  /** It does not answer; its tasks are what the routes say. */
+  silent?: boolean;
+  /** Whether it has heard of the group within a session timeout. */
+  live?: boolean;
+  /** Of the group, or of the routes. */
+  generation?: number;
   tasks: Task[] | null;
   tables: Table[] | null;
+  /** States of the circuit breakers, by instance. */
+  breakers?: Record<string, string>;
 }
 
 export interface Instances {
