@@ -422,7 +422,7 @@ func (f *follower) fetchOn() {
 
 // tick sees to checkpoints, and tells the group when a warm-up has caught up.
 func (f *follower) tick(now time.Time) error {
-	if !f.leaveAt.IsZero() && now.After(f.leaveAt) {
+	if f.leaves(now) {
 		f.w.story.handedOver(f.id)
 		f.log.Debug("its successor runs; this copy ends")
 		f.cancel(errMoved)
@@ -440,6 +440,15 @@ func (f *follower) tick(now time.Time) error {
 		f.w.warmed()
 	}
 	return nil
+}
+
+// leaves says whether a lingering copy has ended. One that has become a standby
+// meanwhile stays.
+func (f *follower) leaves(now time.Time) bool {
+	if f.role() != read.Lingering {
+		f.leaveAt = time.Time{}
+	}
+	return !f.leaveAt.IsZero() && now.After(f.leaveAt)
 }
 
 // dropSegments drops what has expired, one segment late: by then its owner has

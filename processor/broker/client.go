@@ -68,6 +68,7 @@ type Client struct {
 
 	compressors  sync.Pool // of *compressor
 	leaders      leaderCache
+	complaints   complaints
 	coordinators coordinatorCache
 }
 

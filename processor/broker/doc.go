@@ -28,7 +28,7 @@
 //	sasl.go         the SASL mechanisms, with secrets that may change
 //	access.go       what Kafka's ACLs allow, asked beforehand
 //	exchange.go     API versions; one request on a pooled connection; resets
-//	retry.go        what is repeated, how often
+//	retry.go        what is repeated, how often; complaints.go what is told, how often
 //	wire.go         primitive types of the protocol, plain and flexible
 //	errors.go       Error, sentinels, Retriable; codes.go lists Kafka's codes
 //	metadata.go     cluster metadata, leaders

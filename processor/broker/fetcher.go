@@ -201,7 +201,7 @@ func (f *Fetcher) routeAll(ctx context.Context, loops *sync.WaitGroup) time.Dura
 		return time.Hour // nothing more will come
 	}
 	if err != nil {
-		f.log.Warn("looking up the leaders of partitions", "partitions", len(due), "err", err)
+		f.client.complaints.warn(f.log, "looking up the leaders of partitions", "partitions", len(due), "err", err)
 	}
 	var failed []failure
 	f.mu.Lock()

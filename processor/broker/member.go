@@ -213,7 +213,7 @@ func (m *Member) stay(ctx context.Context) error {
 		case m.expired():
 			return fmt.Errorf("%w: %w", ErrSessionExpired, err)
 		case Retriable(err): // the coordinator moves or cannot be reached: soon again
-			m.cfg.Logger.Warn("heartbeat", "group", m.cfg.Group, "err", err)
+			m.client.complaints.warn(m.cfg.Logger, "heartbeat", "group", m.cfg.Group, "err", err)
 			timer.Reset(min(interval, m.cfg.SessionTimeout/20))
 		default:
 			return err

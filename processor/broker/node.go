@@ -110,7 +110,7 @@ func (n *node) poll(ctx context.Context, l *lane, parts []*partition) {
 		return
 	}
 	if err != nil {
-		f.log.Warn("fetching", "host", n.id, "partitions", len(parts), "err", err)
+		f.client.complaints.warn(f.log, "fetching", "host", n.id, "partitions", len(parts), "err", err)
 		for _, p := range parts {
 			f.trouble(p, err)
 		}
