@@ -57,15 +57,16 @@ func (g *Gateway) gather(ctx context.Context, pieces []*piece) {
 }
 
 // gatherLocal asks the local instance, without a hop or a timer, when it holds
-// all pieces, which is where most lookups end. It returns the pieces that are
-// still to be answered.
+// all pieces of lookups alone, which is where most of those end. What may wait
+// there, for a ranking to be built or for other scans, is bounded like any call.
+// It returns the pieces that are still to be answered.
 func (g *Gateway) gatherLocal(ctx context.Context, pieces []*piece) []*piece {
 	if g.cfg.Local == nil {
 		return pieces
 	}
 	routes, _ := g.cfg.Routes.Routes()
 	for _, pc := range pieces {
-		if g.active(routes, pc) != g.cfg.LocalID {
+		if op := pc.req.Op; op != read.Get && op != read.Fetch || g.active(routes, pc) != g.cfg.LocalID {
 			return pieces
 		}
 	}

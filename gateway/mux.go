@@ -39,24 +39,11 @@ type mux struct {
 	newest  int64                // generation of the routes that interests were placed by
 }
 
-// interest is shared by the watchers that want the same.
-type interest struct {
-	read.Interest
-	key      string
-	watchers map[*watcher]struct{}
-	at       string // the instance whose stream has it; "": none
-	moved    moved
+// watcher holds nothing of what changed but a flag: read again.
+type watcher struct {
+	dirty chan struct{} // of one
+	wants []*interest   // guarded by mux.mu
 }
-
-// moved is what an instance said that no longer serves an interest's partition.
-type moved struct {
-	from       string
-	at         time.Time
-	generation int64 // of the routes at that moment
-}
-
-// watcher holds nothing but a flag: something changed, read again.
-type watcher struct{ dirty chan struct{} }
 
 func newWatcher() *watcher { return &watcher{dirty: make(chan struct{}, 1)} }
 
@@ -90,7 +77,6 @@ func newMux(g *Gateway) *mux {
 func (m *mux) add(w *watcher, wants []read.Interest) (release func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	shared := make([]*interest, 0, len(wants))
 	for _, want := range wants {
 		key := interestKey(&want)
 		in := m.byKey[key]
@@ -101,10 +87,10 @@ func (m *mux) add(w *watcher, wants []read.Interest) (release func()) {
 			m.byKey[key], m.byID[want.ID] = in, in
 		}
 		in.watchers[w] = struct{}{}
-		shared = append(shared, in)
+		w.wants = append(w.wants, in)
 	}
 	m.poke()
-	return func() { m.release(w, shared) }
+	return func() { m.release(w) }
 }
 
 func interestKey(i *read.Interest) string {
@@ -119,10 +105,10 @@ func interestKey(i *read.Interest) string {
 	return string(b)
 }
 
-func (m *mux) release(w *watcher, shared []*interest) {
+func (m *mux) release(w *watcher) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, in := range shared {
+	for _, in := range w.wants {
 		if delete(in.watchers, w); len(in.watchers) > 0 {
 			continue
 		}
@@ -169,86 +155,6 @@ func (m *mux) run(ctx context.Context) {
 			m.reap()
 		}
 	}
-}
-
-// settle puts every interest where it is served best.
-func (m *mux) settle(ctx context.Context, wg *sync.WaitGroup, routes *read.Routes) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	now := time.Now()
-	maps.DeleteFunc(m.down, func(_ string, until time.Time) bool { return !until.After(now) })
-	if m.g.metrics.routesAt.Load() == 0 || routes.Generation != m.newest {
-		m.g.metrics.routesAt.Store(now.UnixMilli())
-	}
-	m.newest = routes.Generation
-	for _, in := range m.byID {
-		to := m.place(routes, in, now)
-		if to != "" && m.streams[to] == nil {
-			m.open(ctx, wg, to, routes)
-		}
-		if to == in.at || m.stays(routes, in, to) {
-			continue
-		}
-		if old := m.streams[in.at]; old != nil {
-			old.send(read.WatchCommand{Remove: in.ID})
-		}
-		if in.at = to; to == "" {
-			continue
-		}
-		add := in.Interest
-		m.streams[to].send(read.WatchCommand{Add: &add})
-	}
-}
-
-// place is the instance to have an interest: the one with the active copy, or
-// another while that one's stream is down; "" when there is none to try now.
-func (m *mux) place(routes *read.Routes, in *interest, now time.Time) string {
-	ids := m.holders(routes, in)
-	first := ""
-	for _, id := range ids {
-		if id == in.moved.from && in.moved.generation == routes.Generation && (len(ids) > 1 || now.Sub(in.moved.at) < beatEvery) {
-			continue
-		}
-		if _, down := m.down[id]; !down {
-			return id
-		}
-		if first == "" {
-			first = id
-		}
-	}
-	return first
-}
-
-// stays says whether an interest stays where it is for the moment: what it has is
-// alive and what it shall have is not known to be.
-func (m *mux) stays(routes *read.Routes, in *interest, to string) bool {
-	from, next := m.streams[in.at], m.streams[to]
-	return from != nil && from.alive && next != nil && !next.alive && slices.Contains(m.holders(routes, in), in.at)
-}
-
-// holders are the instances with a copy of an interest's partition, in the order
-// in which they are preferred.
-func (m *mux) holders(routes *read.Routes, in *interest) []string {
-	pc := &piece{view: m.g.stores[in.Store].view, req: &read.Request{Partition: in.Partition}}
-	var ids []string
-	if pc.view.Global {
-		if _, there := routes.Instances[in.at]; there {
-			ids = append(ids, in.at) // every instance has it: no need to move
-		}
-		if id := m.g.active(routes, pc); id != "" && id != in.at {
-			ids = append(ids, id)
-		}
-		for _, id := range slices.Sorted(maps.Keys(routes.Instances)) {
-			if !slices.Contains(ids, id) {
-				ids = append(ids, id)
-			}
-		}
-		return ids
-	}
-	for _, c := range copiesOf(routes, pc.view, in.Partition) {
-		ids = append(ids, c.Instance)
-	}
-	return ids
 }
 
 // open is called with the lock held.
@@ -344,12 +250,12 @@ func (m *mux) event(s *stream, e read.Event) {
 	}
 	if e.Kind == read.Moved {
 		s.send(read.WatchCommand{Remove: in.ID})
-		in.at, in.moved = "", moved{from: s.id, at: s.lastHit, generation: m.newest}
+		in.avoid(s.id, s.lastHit)
 		m.poke()
+	} else {
+		delete(in.avoided, s.id)
 	}
-	for w := range in.watchers {
-		w.mark()
-	}
+	in.mark()
 }
 
 // ended takes a stream out; its interests are placed again, and their watchers
@@ -365,10 +271,8 @@ func (m *mux) ended(s *stream) {
 		if in.at != s.id {
 			continue
 		}
-		in.at = ""
-		for w := range in.watchers {
-			w.mark()
-		}
+		in.at, in.firm = "", false
+		in.mark()
 	}
 	m.poke()
 }

@@ -20,7 +20,6 @@ type peers struct {
 
 	mu     sync.Mutex // guards the following
 	known  map[string]*peer
-	newest int64 // generation of the newest routes that addresses came from
 	closed bool
 }
 
@@ -36,8 +35,11 @@ func newPeers(g *Gateway) *peers { return &peers{g: g, known: make(map[string]*p
 
 var errGatewayClosed = errors.New("the gateway is closed")
 
-// get finds the peer, and connects anew to one whose address has changed.
-// Connections to instances that are no longer in the routes are closed.
+// get finds the peer that a caller's routes name, and connects to one that is not
+// known at that address. What holds then are the routes in force, which the
+// source hands out at this moment: a caller's may be older, and a generation does
+// not tell, for the group's begin at 1 again when it was deleted. Connections to
+// instances that the routes in force do not name are closed.
 func (p *peers) get(routes *read.Routes, id string) (*peer, error) {
 	at, ok := routes.Instances[id]
 	if !ok {
@@ -48,15 +50,21 @@ func (p *peers) get(routes *read.Routes, id string) (*peer, error) {
 	if p.closed {
 		return nil, errGatewayClosed
 	}
-	known := p.known[id]
-	if known != nil && (known.addr == at.Addr || routes.Generation < p.newest) {
-		return known, nil // a caller with an older table does not undo a newer one
+	if known := p.known[id]; known != nil && known.addr == at.Addr {
+		return known, nil
 	}
-	p.newest = max(p.newest, routes.Generation)
+	// With the lock held, so that nobody undoes what a newer table brought.
+	inForce, _ := p.g.cfg.Routes.Routes()
 	for old, known := range p.known {
-		if now, ok := routes.Instances[old]; !ok || now.Addr != known.addr {
+		if now, ok := inForce.Instances[old]; !ok || now.Addr != known.addr {
 			p.drop(old)
 		}
+	}
+	if known := p.known[id]; known != nil {
+		return known, nil
+	}
+	if at, ok = inForce.Instances[id]; !ok {
+		return nil, fmt.Errorf("instance %s has left", id)
 	}
 	instance, err := p.g.cfg.Dial(at)
 	if err != nil {

@@ -122,16 +122,20 @@ func (w *watch) recovered(ctx context.Context) {
 }
 
 // mendAfter is when an answer that is partial, or not of the active copy, is
-// looked at again: what it lacks may come back without an event.
+// looked at again, or one of which newer state may go untold: what it lacks may
+// come back without an event.
 const mendAfter = time.Second
 
 // unsettled fires when an answer should be looked at again; never for a whole
-// one.
+// one whose changes are told.
 func (w *watch) unsettled(r *read.Result) <-chan time.Time {
 	for i := range r.Parts {
 		if p := &r.Parts[i]; p.Err != nil || p.Role.Flagged() {
 			return time.After(mendAfter)
 		}
+	}
+	if !w.g.mux.firm(w.watcher) {
+		return time.After(mendAfter)
 	}
 	return nil
 }

@@ -54,6 +54,7 @@ type upstream struct {
 	End      int64 // end offset known to its reader
 	CaughtUp int64 // ms: its reader had everything below a known end
 	Wall     int64 // ms: its newest mark was written
+	Place    int64 // offset of that in the input
 	Idle     bool  // at the end and nothing new for a while
 }
 
@@ -108,11 +109,11 @@ func (r *commitRecord) encode() []byte {
 	b = msgp.AppendString(b, "upstream")
 	b = msgp.AppendArrayHeader(b, uint32(len(r.Upstream)))
 	for _, u := range r.Upstream {
-		b = msgp.AppendArrayHeader(b, 7)
+		b = msgp.AppendArrayHeader(b, 8)
 		for _, n := range [...]int64{u.Next, u.Index, u.Event, u.End, u.CaughtUp, u.Wall} {
 			b = msgp.AppendInt64(b, n)
 		}
-		b = msgp.AppendBool(b, u.Idle)
+		b = msgp.AppendInt64(msgp.AppendBool(b, u.Idle), u.Place)
 	}
 	b = msgp.AppendString(b, "columns")
 	b = msgp.AppendMapHeader(b, uint32(len(r.Columns)))
@@ -195,7 +196,7 @@ func (r *commitRecord) decodeUpstream(b []byte) ([]byte, error) {
 	for ; n > 0; n-- {
 		var u upstream
 		var k uint32
-		if k, b, err = msgp.ReadArrayHeaderBytes(b); err != nil || k != 7 {
+		if k, b, err = msgp.ReadArrayHeaderBytes(b); err != nil || k < 7 || k > 8 {
 			return b, errors.Join(err, errors.New("upstream of another form"))
 		}
 		for _, p := range [...]*int64{&u.Next, &u.Index, &u.Event, &u.End, &u.CaughtUp, &u.Wall} {
@@ -205,6 +206,11 @@ func (r *commitRecord) decodeUpstream(b []byte) ([]byte, error) {
 		}
 		if u.Idle, b, err = msgp.ReadBoolBytes(b); err != nil {
 			return b, err
+		}
+		if k == 8 { // earlier releases did not say
+			if u.Place, b, err = msgp.ReadInt64Bytes(b); err != nil {
+				return b, err
+			}
 		}
 		r.Upstream = append(r.Upstream, u)
 	}

@@ -56,6 +56,10 @@ type Config struct {
 	// sentence without a full stop. Default: the toolbox's reset command.
 	StartOver string
 
+	// Of the producer, for tests; 0: its defaults.
+	deliveryTimeout time.Duration
+	queueBytes      int
+
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer // nil: metrics are kept and not exposed
 }

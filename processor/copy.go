@@ -150,6 +150,9 @@ func (c *taskCopy) hide() {
 // it.
 func (c *taskCopy) show(run store.Run, rec *commitRecord) {
 	edge := c.last.Stream != rec.Stream
+	if !c.whole {
+		c.rankings.rebuild() // what a restore has applied they do not know
+	}
 	c.last, c.whole = *rec, true
 	for i := range c.recs {
 		c.recs[i], c.rows[i] = &c.last, true
@@ -235,13 +238,13 @@ func (c *taskCopy) written(err error) error {
 		if errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrCorrupt) {
 			return fmt.Errorf("%w: %w", errFile, err)
 		}
-		c.cond.trouble(fmt.Sprintf("checkpoint failed: %v", err))
+		c.cond.trouble(fileNote, fmt.Sprintf("checkpoint failed: %v", err))
 		c.log.Error("checkpoint failed; its rows stay in memory", "err", err)
 		c.nextSave = time.Now().Add(c.w.cfg.CheckpointInterval / 10)
 		return nil
 	}
 	if was {
-		c.cond.trouble("")
+		c.cond.trouble(fileNote, "")
 		c.log.Info("checkpoints succeed again")
 	}
 	c.store.Installed()

@@ -75,7 +75,7 @@ func fuzzEnvelope(t *testing.T, b []byte, fields []view.Field) {
 	}
 	if kind == kindMark {
 		if m, err := decodeMark(b); err == nil {
-			m.take(make([]upstream, 3))
+			m.take(make([]upstream, 3), 0)
 		}
 		return
 	}

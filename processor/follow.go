@@ -45,6 +45,7 @@ type follower struct {
 	total int64
 	began time.Time
 
+	moved   stand
 	leaveAt time.Time // when a lingering copy ends; zero: its successor has not committed yet
 }
 
@@ -75,7 +76,11 @@ func (c *taskCopy) newFollower(ctx context.Context, fenced bool) (*follower, err
 	if err != nil {
 		return nil, err
 	}
-	if reason := c.unfit(starts, ends); reason != "" {
+	highs, err := f.offsets(ctx, broker.Latest)
+	if err != nil {
+		return nil, err
+	}
+	if reason := c.unfit(starts, highs); reason != "" {
 		if err := c.discardStore(reason); err != nil {
 			return nil, err
 		}
@@ -97,25 +102,33 @@ func (c *taskCopy) newFollower(ctx context.Context, fenced bool) (*follower, err
 	return f, nil
 }
 
-// bounds are the starts and ends of the changelogs now. Those of a fenced task
-// are whole: its former owner's transaction has ended.
+// bounds are the starts of the changelogs and their ends for a reader, now. Those
+// of a fenced task are whole: its former owner's transaction has ended.
 func (f *follower) bounds(ctx context.Context) (starts, ends map[broker.TopicPartition]int64, err error) {
-	bounded, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	end := broker.LastStable
 	if f.fenced {
 		end = broker.Latest
 	}
-	if ends, err = f.w.cfg.Client.Offsets(bounded, f.changelog, end); err != nil {
-		return nil, nil, fmt.Errorf("read the ends of the changelogs: %w", err)
+	if ends, err = f.offsets(ctx, end); err != nil {
+		return nil, nil, err
 	}
-	if starts, err = f.w.cfg.Client.Offsets(bounded, f.changelog, broker.Earliest); err != nil {
-		return nil, nil, fmt.Errorf("read the starts of the changelogs: %w", err)
-	}
-	return starts, ends, nil
+	starts, err = f.offsets(ctx, broker.Earliest)
+	return starts, ends, err
 }
 
-// unfit says why the copy cannot be continued from its changelogs; "": it can.
+func (f *follower) offsets(ctx context.Context, at broker.OffsetAt) (map[broker.TopicPartition]int64, error) {
+	bounded, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	offsets, err := f.w.cfg.Client.Offsets(bounded, f.changelog, at)
+	if err != nil {
+		return nil, fmt.Errorf("read the ends of the changelogs: %w", err)
+	}
+	return offsets, nil
+}
+
+// unfit says why the copy cannot be continued from its changelogs; "": it can. ends
+// are the high watermarks: a commit is answered before the last stable offset has
+// come up to it.
 func (c *taskCopy) unfit(starts, ends map[broker.TopicPartition]int64) string {
 	some := slices.ContainsFunc(c.positions, func(p store.Position) bool { return p.Next != unread })
 	for i, tp := range c.changelog {
@@ -127,7 +140,7 @@ func (c *taskCopy) unfit(starts, ends map[broker.TopicPartition]int64) string {
 			continue
 		case p.ID != c.w.layout.topics[tp.Topic].ID:
 			return fmt.Sprintf("changelog %s was created anew", tp.Topic)
-		case p.Next > ends[tp] && !c.whole:
+		case p.Next > ends[tp]:
 			return fmt.Sprintf("position %d is beyond the end %d of changelog %s", p.Next, ends[tp], tp)
 		case p.Next < starts[tp]:
 			return fmt.Sprintf("position %d is before the start %d of changelog %s", p.Next, starts[tp], tp)
@@ -169,7 +182,9 @@ func (f *follower) run(ctx context.Context) error {
 		case ask := <-f.asks:
 			ask(f.taskCopy)
 		case werr := <-f.writing:
-			err = f.written(werr)
+			if err = f.written(werr); err == nil {
+				f.fetchOn()
+			}
 		case now := <-tick.C:
 			err = f.tick(now)
 		}
@@ -234,8 +249,8 @@ func (f *follower) take(ctx context.Context, c *broker.Chunk) error {
 	ln.idle = true
 	ln.next, ln.end = next, max(c.LastStable, next)
 	f.w.metrics.restored.Add(float64(next - c.Start))
-	if c.Holes && (f.whole || next > ln.target) {
-		if err := f.torn(ctx); err != nil {
+	if c.Holes {
+		if err := f.gap(ctx, ln, c.LastStable); err != nil {
 			return err
 		}
 	}
@@ -307,7 +322,14 @@ func (f *follower) relieve(ctx context.Context) error {
 	if f.store.OverlayBytes() <= f.w.overlayShare() {
 		return nil
 	}
-	err := errors.Join(f.finishWriting(), f.store.Checkpoint(ctx))
+	err := f.finishWriting()
+	select {
+	case f.w.checkpoints <- struct{}{}: // two at once
+		err = errors.Join(err, f.store.Checkpoint(ctx))
+		<-f.w.checkpoints
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	if errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrCorrupt) {
 		return fmt.Errorf("%w: %w", errFile, err)
 	}
@@ -332,7 +354,7 @@ func (f *follower) reveal(seq uint64) error {
 		}
 	}
 	if err := f.compatible(rec.Columns); err != nil {
-		return err
+		return ofTask(err)
 	}
 	was := f.whole
 	if f.atEnd() {
@@ -360,6 +382,19 @@ func (f *follower) apply() {
 	}
 	f.store.Publish(run, nil, f.state())
 	f.tell()
+}
+
+// gap deals with a hole in what was just read of a changelog, whose end is stable.
+// What replaces the records that are gone may lie anywhere up to there.
+func (f *follower) gap(ctx context.Context, ln *lane, stable int64) error {
+	if f.whole || ln.next > ln.target {
+		return f.torn(ctx)
+	}
+	if !f.fenced {
+		f.total += max(0, stable-ln.target)
+		ln.target = max(ln.target, stable)
+	}
+	return nil
 }
 
 // torn goes back to restoring: compaction has taken something out of what is
@@ -408,6 +443,9 @@ func (f *follower) behind() (n int64) {
 // fetchOn asks for more of each changelog. One that is ahead of the others waits
 // for them, so that what is kept stays bounded.
 func (f *follower) fetchOn() {
+	if f.whole && f.store.OverlayBytes() > 2*f.w.overlayShare() {
+		return // a checkpoint must come first; the next tick sees to it
+	}
 	for i, ln := range f.lanes {
 		if !ln.idle || f.fenced && ln.next >= ln.target {
 			continue
@@ -422,10 +460,9 @@ func (f *follower) fetchOn() {
 
 // tick sees to checkpoints, and tells the group when a warm-up has caught up.
 func (f *follower) tick(now time.Time) error {
-	if f.leaves(now) {
+	if f.leaves(now) && f.endLingering() {
 		f.w.story.handedOver(f.id)
 		f.log.Debug("its successor runs; this copy ends")
-		f.cancel(errMoved)
 		return errMoved
 	}
 	if f.atEnd() {
@@ -433,6 +470,8 @@ func (f *follower) tick(now time.Time) error {
 	}
 	f.tell()
 	f.save(now)
+	f.fetchOn()
+	f.standsStill(now)
 	if f.whole && f.rankings.repair() {
 		f.republish()
 	}

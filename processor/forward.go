@@ -16,7 +16,7 @@ import (
 // ones to the dead letters, through the instance's producer. It needs no
 // transaction: what is sent twice is dropped downstream, by its origin.
 type forwarder struct {
-	producer *broker.Producer
+	sender   *broker.Sender
 	targets  []*target
 	letterTo broker.TopicPartition
 	flights  flights
@@ -113,7 +113,7 @@ func (f *forwarder) send(ctx context.Context, tp broker.TopicPartition, b **brok
 	batch := *b
 	*b = broker.NewBatchBuilder(broker.LZ4)
 	done := f.flights.open()
-	if err := f.producer.Produce(ctx, tp, batch, func(_ int64, err error) { done(err) }); err != nil {
+	if err := f.sender.Produce(ctx, tp, batch, func(_ int64, err error) { done(err) }); err != nil {
 		done(err)
 		return fmt.Errorf("forward to %s: %w", tp, err)
 	}

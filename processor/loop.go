@@ -93,11 +93,10 @@ func (l *life) fetchOn() {
 }
 
 // tick commits what there is to commit and begins a checkpoint when it is due.
-// A commit that holds nothing but progress happens once a second, or more seldom
-// where many tasks would.
+// A commit that holds nothing but progress happens once a second.
 func (l *life) tick(ctx context.Context) error {
 	rows := l.agg != nil && (l.agg.dirty() || !l.letters.empty())
-	idle := l.progress && time.Since(l.lastIdle) >= l.w.idleInterval()
+	idle := l.progress && time.Since(l.lastIdle) >= markInterval
 	if rows || idle {
 		if err := l.commit(ctx); err != nil {
 			return err

@@ -177,12 +177,15 @@ func (w *Worker) assigned(a broker.Assignment, memberID string, generation int32
 	if memberID != old.memberID || generation > old.generation+1 {
 		m.era++ // another may have owned the tasks in between
 	}
-	w.group.Store(m)
-	close(old.over)
 	select { // the newest replaces one that manage has not seen
-	case <-w.plans:
+	case unseen := <-w.plans:
+		if !maps.Equal(unseen.tasks, m.tasks) {
+			m.era++ // a task may have been another's for a while
+		}
 	default:
 	}
+	w.group.Store(m)
+	close(old.over)
 	w.plans <- m
 }
 

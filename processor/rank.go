@@ -101,6 +101,15 @@ func (r *rankings) repair() bool {
 	return some
 }
 
+// rebuild makes those that are kept anew.
+func (r *rankings) rebuild() {
+	for _, k := range r.all {
+		if k.best != nil {
+			r.build(k)
+		}
+	}
+}
+
 func (r *rankings) build(k *ranking) {
 	if k.best == nil {
 		k.best = store.NewRanking(rankingLimit, better)

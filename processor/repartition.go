@@ -59,7 +59,7 @@ func (in *repartitionInput) mark(r *broker.Record) error {
 		return in.bad(r, in.sub.Name, err)
 	}
 	before := unheard(in.rec.Upstream)
-	m.take(in.rec.Upstream)
+	m.take(in.rec.Upstream, r.Offset)
 	if before != unheard(in.rec.Upstream) {
 		in.lastIdle = time.Time{} // readiness waits for it: commit with the next tick
 	}

@@ -61,6 +61,7 @@ func toReadError(ctx context.Context, err error) *read.Error {
 // says of itself.
 type source struct {
 	from *serving
+	role read.Role // read before the snapshot was taken
 	view *view.View
 	snap *store.Snapshot
 	pub  *published
@@ -119,6 +120,7 @@ func scans(v *view.View, req *read.Request) bool {
 
 // acquire takes the task's newest snapshot.
 func (t *task) acquire(v *view.View, at int) (source, error) {
+	role := t.shownRole() // first: a standby's state must not pass for the owner's
 	s := t.serving.Load()
 	if s == nil {
 		return source{}, t.cond.unready()
@@ -132,7 +134,7 @@ func (t *task) acquire(v *view.View, at int) (source, error) {
 		snap.Release()
 		return source{}, t.cond.unready()
 	}
-	return source{from: s, view: v, snap: snap, pub: pub, at: at}, nil
+	return source{from: s, role: role, view: v, snap: snap, pub: pub, at: at}, nil
 }
 
 // ranked makes sure that the ranking asked for is built and long enough, and
@@ -150,8 +152,10 @@ func (t *task) ranked(ctx context.Context, src source, req *read.Request) (sourc
 		return src, t.cond.unready()
 	}
 	err := t.ask(ctx, s, func(c *taskCopy) {
-		c.rankings.want(id)
-		c.republish()
+		if c.whole {
+			c.rankings.want(id)
+			c.republish()
+		}
 	})
 	if err != nil {
 		return src, err
@@ -169,7 +173,7 @@ func (t *task) ranked(ctx context.Context, src source, req *read.Request) (sourc
 // standby. What a copy that is not the owner's lags behind is counted against the
 // source, as far as this instance knows its end.
 func (w *Worker) describe(t *task, src source, p *read.Part) {
-	p.Role = t.shownRole()
+	p.Role = src.role
 	if p.Role == read.Active && !w.live() {
 		p.Role = read.Standby
 	}

@@ -79,7 +79,7 @@ func (l *life) begin() error {
 
 func (l *life) newForwarder() *forwarder {
 	f := &forwarder{
-		producer: l.w.producer,
+		sender:   l.w.producer.NewSender(),
 		letterTo: broker.TopicPartition{Topic: deadLetters(l.w.cfg.App)},
 		flights:  newFlights(sourceProgress{Next: l.position, End: max(l.end, l.position), Event: noTime}),
 	}

@@ -66,8 +66,8 @@ type condition struct {
 	mu       sync.Mutex
 	state    State
 	since    time.Time
-	err      error  // Failed: why; Starting: the fault that led there, if any
-	note     string // what is wrong while it works on, such as a full disk
+	err      error             // Failed: why; Starting: the fault that led there, if any
+	notes    [noteKinds]string // what is wrong while it works on
 	progress read.Progress
 }
 
@@ -87,7 +87,7 @@ func (c *condition) set(s State, err error) {
 		c.progress = read.Progress{}
 	}
 	if s == Starting {
-		c.note = "" // it was of the phase before; what still holds is noted again
+		c.notes = [noteKinds]string{} // they were of the phase before; what still holds is noted again
 	}
 }
 
@@ -97,11 +97,28 @@ func (c *condition) get() (State, error) {
 	return c.state, c.err
 }
 
-// trouble notes what is wrong while the task works on; "": nothing any more.
-func (c *condition) trouble(note string) {
+// noteKind is a kind of trouble that a task works on in.
+type noteKind int
+
+const (
+	fileNote      noteKind = iota // checkpoints fail, such as on a full disk
+	inputNote                     // the input is held up
+	changelogNote                 // a restore stands still
+	noteKinds
+)
+
+// trouble notes what is wrong while the task works on; "": nothing of the kind any
+// more.
+func (c *condition) trouble(kind noteKind, note string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.note = note
+	c.notes[kind] = note
+}
+
+func (c *condition) noted(kind noteKind) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.notes[kind] != ""
 }
 
 // advance notes how far a restore is; start is when it began.

@@ -61,17 +61,17 @@ func TestConditionForgets(t *testing.T) {
 	c.set(Starting, nil)
 	c.set(Restoring, nil)
 	c.advance(250, 1000, time.Now().Add(-time.Second))
-	c.trouble("the disk is full")
+	c.trouble(fileNote, "the disk is full")
 	if e := c.unready(); e.Code != read.Restoring || e.Progress.Done != 250 || e.Progress.Total != 1000 || e.Progress.ETA < 2*time.Second || e.RetryAfter != e.Progress.ETA {
 		t.Errorf("restoring: %+v, progress %+v", e, e.Progress)
 	}
 	c.set(Following, nil)
-	if c.progress != (read.Progress{}) || c.note == "" {
-		t.Errorf("following: progress %+v, note %q", c.progress, c.note)
+	if c.progress != (read.Progress{}) || c.notes[fileNote] == "" {
+		t.Errorf("following: progress %+v, note %q", c.progress, c.notes[fileNote])
 	}
 	c.set(Starting, nil)
-	if c.note != "" {
-		t.Errorf("starting: note %q", c.note)
+	if c.notes[fileNote] != "" {
+		t.Errorf("starting: note %q", c.notes[fileNote])
 	}
 	c.set(Failed, errors.New("the input is gone"))
 	if e := c.unready(); e.Code != read.Unavailable || e.Message != "processing has stopped: the input is gone" {

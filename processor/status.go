@@ -139,7 +139,12 @@ func (t *task) status(live bool) TaskStatus {
 		s.Error = err.Error()
 	}
 	t.cond.mu.Lock()
-	s.Note = t.cond.note
+	for _, note := range t.cond.notes {
+		if note != "" && s.Note != "" {
+			note = "; " + note
+		}
+		s.Note += note
+	}
 	if state == Restoring {
 		p := t.cond.progress
 		s.Progress = &p
@@ -157,8 +162,12 @@ func (t *task) status(live bool) TaskStatus {
 		return s
 	}
 	if snap := serving.store.Snapshot(); snap != nil {
-		rec := snap.Commit().(*published).rec
+		pub, ok := snap.Commit().(*published)
 		snap.Release()
+		if !ok {
+			return s // a restore has begun just now
+		}
+		rec := pub.rec
 		s.unheard = unheard(rec.Upstream)
 		s.Overlay = serving.store.OverlayBytes()
 		s.Seq, s.Lag, s.AsOf = rec.Seq, rec.Lag, rec.CaughtUp

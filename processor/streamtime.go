@@ -10,19 +10,12 @@ import "slices"
 // who tells nothing may be stopped, with records that nobody has read. If all are
 // left out, it is the maximum. It never goes back (invariant 9).
 func streamTime(now int64, ups []upstream) int64 {
-	counting := int64(noTime) // the newest mark among those that are not idle
-	newest := int64(noTime)
-	for i := range ups {
-		newest = max(newest, ups[i].Wall)
-		if !ups[i].Idle {
-			counting = max(counting, ups[i].Wall)
-		}
-	}
+	out := leftOut(ups)
 	least, greatest, some := int64(0), int64(noTime), false
 	for i := range ups {
 		u := &ups[i]
 		greatest = max(greatest, u.Event)
-		if u.Idle && u.Wall >= counting && newest-u.Wall <= silentAfter.Milliseconds() {
+		if out(u) {
 			continue
 		}
 		if !some || u.Event < least {
@@ -36,12 +29,28 @@ func streamTime(now int64, ups []upstream) int64 {
 	return max(now, least)
 }
 
+// leftOut says which partitions do not count now. Older and newer go by the place
+// of the marks in the log: clocks of instances differ.
+func leftOut(ups []upstream) func(*upstream) bool {
+	counting, newest := int64(-1), int64(noTime) // place of the newest mark that counts; time of the newest at all
+	for i := range ups {
+		newest = max(newest, ups[i].Wall)
+		if !ups[i].Idle {
+			counting = max(counting, ups[i].Place)
+		}
+	}
+	return func(u *upstream) bool {
+		return u.Idle && u.Place >= counting && newest-u.Wall <= silentAfter.Milliseconds()
+	}
+}
+
 // holdsBack is the source partition that keeps stream time where it is, −1 when
 // none does: the one with the least event time among those that count.
 func holdsBack(ups []upstream) int32 {
+	out := leftOut(ups)
 	holder, least := int32(-1), int64(0)
 	for i := range ups {
-		if u := &ups[i]; !u.Idle && (holder < 0 || u.Event < least) {
+		if u := &ups[i]; !out(u) && (holder < 0 || u.Event < least) {
 			holder, least = int32(i), u.Event
 		}
 	}
@@ -52,7 +61,8 @@ func holdsBack(ups []upstream) int32 {
 // comes before it in the log, so what it says of that holds, though more may have
 // come since: under steady input every mark is behind the newest record. But one
 // that does not know the newest record cannot say that nothing is new.
-func (m *mark) take(ups []upstream) {
+// place is the mark's offset.
+func (m *mark) take(ups []upstream, place int64) {
 	for _, s := range m.Sources {
 		if s.Partition < 0 || int(s.Partition) >= len(ups) {
 			continue
@@ -63,14 +73,14 @@ func (m *mark) take(ups []upstream) {
 		u.CaughtUp = max(u.CaughtUp, s.CaughtUp)
 		if s.Next < u.Next || s.Next == u.Next && u.Index > 0 {
 			if !u.Idle {
-				u.Wall = max(u.Wall, m.Wall)
+				u.Wall, u.Place = max(u.Wall, m.Wall), place
 			}
 			continue
 		}
 		if s.Next > u.Next {
 			u.Next, u.Index = s.Next, 0
 		}
-		u.Wall, u.Idle = m.Wall, s.Idle
+		u.Wall, u.Place, u.Idle = m.Wall, place, s.Idle
 	}
 }
 

@@ -27,6 +27,9 @@ func TestStreamTime(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
+			for i := range test.ups {
+				test.ups[i].Place = test.ups[i].Wall
+			}
 			if got := streamTime(test.now, test.ups); got != test.want {
 				t.Errorf("got %d, want %d", got, test.want)
 			}
@@ -60,19 +63,19 @@ func TestMarkIsIdleOnlyAtAKnownEnd(t *testing.T) {
 // the records that it speaks of to an end.
 func TestMarkTake(t *testing.T) {
 	ups := []upstream{{Next: 10, Index: 3, Event: 50, Wall: 9}}
-	(&mark{Wall: 99, Sources: []sourceMark{{Next: 9, Event: 90, End: 13, CaughtUp: 4, Idle: true}, {Partition: 7}, {Partition: -1}}}).take(ups)
-	if ups[0] != (upstream{Next: 10, Index: 3, Event: 90, End: 13, CaughtUp: 4, Wall: 99}) {
+	(&mark{Wall: 99, Sources: []sourceMark{{Next: 9, Event: 90, End: 13, CaughtUp: 4, Idle: true}, {Partition: 7}, {Partition: -1}}}).take(ups, 1)
+	if ups[0] != (upstream{Next: 10, Index: 3, Event: 90, End: 13, CaughtUp: 4, Wall: 99, Place: 1}) {
 		t.Errorf("an older mark made it %+v", ups[0])
 	}
-	(&mark{Wall: 99, Sources: []sourceMark{{Next: 12, Event: 40, End: 12, CaughtUp: 5, Idle: true}}}).take(ups)
-	if ups[0] != (upstream{Next: 12, Event: 90, End: 13, CaughtUp: 5, Wall: 99, Idle: true}) {
+	(&mark{Wall: 99, Sources: []sourceMark{{Next: 12, Event: 40, End: 12, CaughtUp: 5, Idle: true}}}).take(ups, 2)
+	if ups[0] != (upstream{Next: 12, Event: 90, End: 13, CaughtUp: 5, Wall: 99, Place: 2, Idle: true}) {
 		t.Errorf("a newer mark made it %+v", ups[0])
 	}
 	if lag, caughtUp := standing(ups); lag != 1 || caughtUp != 5 {
 		t.Errorf("lag %d, caught up %d", lag, caughtUp)
 	}
 	ups[0].took(origin{Offset: 12, Index: 1})
-	if ups[0] != (upstream{Next: 12, Index: 2, Event: 90, End: 13, CaughtUp: 5, Wall: 99}) {
+	if ups[0] != (upstream{Next: 12, Index: 2, Event: 90, End: 13, CaughtUp: 5, Wall: 99, Place: 2}) {
 		t.Errorf("a record made it %+v", ups[0])
 	}
 }
@@ -92,13 +95,35 @@ func TestSteadyInputMovesTime(t *testing.T) {
 			{Partition: 0, Next: i + 1, End: i + 2, Event: now, CaughtUp: now, Idle: i < 3},
 			{Partition: 1, Next: i + 1, End: i + 2, Event: now - 500, CaughtUp: now - 100, Idle: i < 3},
 		}}
-		m.take(ups)
+		m.take(ups, i)
 		stream = streamTime(stream, ups)
 		if stream != now-500 {
 			t.Fatalf("at %d stream time is %d, want that of the slower partition", now, stream)
 		}
 		if _, caughtUp := standing(ups); caughtUp != now-100 {
 			t.Fatalf("at %d it is as of %d", now, caughtUp)
+		}
+	}
+}
+
+// Clocks of instances differ: which mark is the newer goes by the log, and an idle
+// partition does not hold time back because its instance's clock is behind.
+func TestStreamTimeDoesNotGoByClocks(t *testing.T) {
+	ups := []upstream{{Event: 1000}, {Event: 1000}}
+	now := int64(noTime)
+	for i := range int64(120) {
+		wall := 1_000_000 + 1000*i
+		busy := mark{Wall: wall, Sources: []sourceMark{{Partition: 0, Next: i + 1, End: i + 1, Event: 1000 + 1000*i, CaughtUp: wall}}}
+		busy.take(ups, 2*i)
+		now = streamTime(now, ups)
+		idle := mark{Wall: wall - 50, Sources: []sourceMark{{Partition: 1, Next: 1, End: 1, Event: 1000, CaughtUp: wall, Idle: true}}}
+		idle.take(ups, 2*i+1)
+		now = streamTime(now, ups)
+		if now != 1000+1000*i {
+			t.Fatalf("after %d s stream time is %d, and the busy partition is at %d", i, now, 1000+1000*i)
+		}
+		if i > 0 && holdsBack(ups) != 0 {
+			t.Fatalf("partition %d holds time back", holdsBack(ups))
 		}
 	}
 }

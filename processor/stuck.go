@@ -24,7 +24,7 @@ func (l *life) heldUp(ctx context.Context, c *broker.Chunk, now time.Time) {
 	s := &l.stuck
 	if c.LastStable < 0 || l.position < c.LastStable || c.LastStable >= c.HighWatermark {
 		if s.told {
-			l.cond.trouble("")
+			l.cond.trouble(inputNote, "")
 			l.log.Info("input goes on", "topic", l.input.Topic, "partition", l.input.Partition)
 		}
 		*s = stuck{}
@@ -39,7 +39,7 @@ func (l *life) heldUp(ctx context.Context, c *broker.Chunk, now time.Time) {
 	}
 	s.told = true
 	note := fmt.Sprintf("%s is held up at offset %d by %s", l.input, c.LastStable, l.holder(ctx))
-	l.cond.trouble(note)
+	l.cond.trouble(inputNote, note)
 	l.w.metrics.heldUp.Inc()
 	l.log.Error("input is held up; its views are stale until the transaction ends",
 		"topic", l.input.Topic, "partition", l.input.Partition, "offset", c.LastStable, "reason", note)
@@ -58,4 +58,34 @@ func (l *life) holder(ctx context.Context) string {
 		names = append(names, fmt.Sprintf("%d (epoch %d, open since offset %d)", t.ProducerID, t.Epoch, t.First))
 	}
 	return "the transaction of producer " + strings.Join(names, ", ")
+}
+
+// stand notes since when a restore has read nothing.
+type stand struct {
+	done  int64
+	since time.Time
+}
+
+// standsStill says that a restore does not go on, as while a transaction on a
+// changelog is open.
+func (f *follower) standsStill(now time.Time) {
+	s := &f.moved
+	if f.whole || f.arrived() || s.since.IsZero() || s.done != f.done {
+		if f.cond.noted(changelogNote) && (f.whole || s.done != f.done) {
+			f.cond.trouble(changelogNote, "")
+		}
+		*s = stand{f.done, now}
+		return
+	}
+	if now.Sub(s.since) < f.w.cfg.HeldUpAfter || f.cond.noted(changelogNote) {
+		return
+	}
+	for i, ln := range f.lanes {
+		if ln.next < ln.target {
+			note := fmt.Sprintf("the restore stands at offset %d of %d of changelog %s: a transaction may be open there, or its broker away", ln.next, ln.target, f.changelog[i])
+			f.cond.trouble(changelogNote, note)
+			f.log.Error("a restore stands still", "reason", note)
+			return
+		}
+	}
 }

@@ -72,16 +72,21 @@ func (p *phase) is() read.Role { return read.Role(p.role.Load()) }
 // order gives the task a role. The owner's phase ends with its era: another may
 // have owned the task meanwhile. Other roles differ in what is told of them, not
 // in what is done.
-func (t *task) order(role read.Role, era int) {
+//
+// false: the task has ended, and another must be opened.
+func (t *task) order(role read.Role, era int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.ctx.Err() != nil {
+		return false
+	}
 	if p := t.phase; p != nil {
 		if role != read.Active && !p.active() {
 			p.role.Store(int32(role))
-			return
+			return true
 		}
 		if role == read.Active && p.active() && p.era == era {
-			return
+			return true
 		}
 	}
 	p := &phase{era: era}
@@ -91,6 +96,18 @@ func (t *task) order(role read.Role, era int) {
 		t.phase.end(errMoved)
 	}
 	t.phase = p
+	return true
+}
+
+// endLingering ends the task, unless it has been given another role meanwhile.
+func (t *task) endLingering() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.phase.is() != read.Lingering {
+		return false
+	}
+	t.cancel(errMoved)
+	return true
 }
 
 func (t *task) current() *phase {

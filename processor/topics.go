@@ -36,6 +36,17 @@ func refuseStart(remedy, format string, args ...any) error {
 	return &RefusedError{Reason: fmt.Sprintf(format, args...), Remedy: remedy, AtStart: true}
 }
 
+// ofTask makes what would end the instance end the task alone.
+func ofTask(err error) error {
+	var r *RefusedError
+	if !errors.As(err, &r) {
+		return err
+	}
+	c := *r
+	c.AtStart = false
+	return &c
+}
+
 // layout is what the brokers have of the topics that a topology needs.
 type layout struct {
 	topics     map[string]broker.Topic // by name, all of them

@@ -99,7 +99,9 @@ func New(cfg Config) (*Worker, error) {
 	}
 	w.fetcher = cfg.Client.NewFetcher(broker.FetcherConfig{Isolation: broker.ReadCommitted, Logger: w.log})
 	w.restores = cfg.Client.NewFetcher(broker.FetcherConfig{Isolation: broker.ReadCommitted, Logger: w.log})
-	w.producer = cfg.Client.NewProducer(broker.ProducerConfig{Logger: w.log})
+	w.producer = cfg.Client.NewProducer(broker.ProducerConfig{
+		DeliveryTimeout: cfg.deliveryTimeout, QueueBytes: cfg.queueBytes, Logger: w.log,
+	})
 	w.member = cfg.Client.NewMember(w.memberConfig())
 	return w, nil
 }
@@ -350,9 +352,11 @@ func (w *Worker) Routes() (*read.Routes, <-chan struct{}) {
 
 func (w *Worker) membership() *membership { return w.group.Load() }
 
-// live says whether the group was heard of within a session timeout.
+// live says whether this is a member of the group that was heard of within a
+// session timeout.
 func (w *Worker) live() bool {
-	return time.Since(w.member.Status().LastGood) <= w.cfg.SessionTimeout
+	s := w.member.Status()
+	return s.Joined && time.Since(s.LastGood) <= w.cfg.SessionTimeout
 }
 
 // stateful is how many tasks with state this instance owns.
@@ -374,12 +378,6 @@ func (w *Worker) feeds(sub string) bool {
 // commitInterval grows with the tasks that commit here.
 func (w *Worker) commitInterval() time.Duration {
 	return max(w.cfg.CommitInterval, time.Duration(w.stateful())*5*time.Millisecond)
-}
-
-// idleInterval is how often a task commits that has nothing but progress to tell:
-// what an instance with nothing to do costs is bounded, however many tasks it has.
-func (w *Worker) idleInterval() time.Duration {
-	return max(markInterval, time.Duration(w.stateful())*20*time.Millisecond)
 }
 
 // overlayShare is a copy's part of the memory for what is not in files yet.

@@ -29,6 +29,8 @@ func (m *Member) join(ctx context.Context) error {
 	case <-m.rejoin:
 	default:
 	}
+	m.joining.Store(true)
+	defer m.joining.Store(false)
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

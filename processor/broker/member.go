@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -56,6 +57,8 @@ type Member struct {
 	cfg    MemberConfig
 	key    coordinatorKey
 	rejoin chan struct{} // 1 so that a signal is never lost
+
+	joining atomic.Bool
 
 	mu     sync.Mutex // guards status
 	status MemberStatus
@@ -235,11 +238,16 @@ func (m *Member) Heartbeat(ctx context.Context) (generation int32, err error) {
 	if generation < 0 {
 		return generation, err
 	}
+	// Joining is what is to be done about either; while it is being done, or was,
+	// there is no need to ask for it again.
+	ask := !m.joining.Load() && m.Status().Generation == generation
 	if isCode(err, ErrRebalanceInProgress) {
-		signal(m.rejoin)
+		if ask {
+			signal(m.rejoin)
+		}
 		return generation, nil
 	}
-	if isCode(err, ErrIllegalGeneration, ErrUnknownMember, ErrFencedInstance) {
+	if ask && isCode(err, ErrIllegalGeneration, ErrUnknownMember, ErrFencedInstance) {
 		signal(m.rejoin) // which meets the same error and deals with it
 	}
 	return generation, err

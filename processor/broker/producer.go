@@ -69,17 +69,36 @@ type queued struct {
 type fate struct {
 	at   int64 // place of the first among the batch's records
 	done func(base int64, err error)
+	from *Sender // nil: whose order does not matter
+}
+
+// Sender is one of those who share a producer, to whom order matters: once a batch
+// of its was given up, nothing more of it is taken, for that would lie behind a
+// gap. Safe for concurrent use.
+type Sender struct {
+	p    *Producer
+	gone bool // guarded by Producer.mu
+}
+
+// NewSender returns a sender. It needs no end.
+func (p *Producer) NewSender() *Sender { return &Sender{p: p} }
+
+// Produce is Producer.Produce, until a batch was given up: from then on it returns
+// ErrGaveUp and done is not called.
+func (s *Sender) Produce(ctx context.Context, tp TopicPartition, records *BatchBuilder, done func(base int64, err error)) error {
+	return s.p.produce(ctx, tp, records, fate{done: done, from: s})
 }
 
 // mergeLimit bounds a batch that others join, in bytes before compression.
 const mergeLimit = 256 << 10
 
 // join takes further records in; false when they must go by themselves.
-func (b *queued) join(records *BatchBuilder, done func(int64, error)) bool {
+func (b *queued) join(records *BatchBuilder, f fate) bool {
 	if b.sealed || b.records.codec != records.codec || b.size+records.Size() > mergeLimit {
 		return false
 	}
-	b.fates = append(b.fates, fate{int64(b.records.Len()), done})
+	f.at = int64(b.records.Len())
+	b.fates = append(b.fates, f)
 	b.records.extend(records)
 	b.size += records.Size()
 	return true
@@ -129,6 +148,10 @@ func (c *Client) NewProducer(cfg ProducerConfig) *Producer {
 // where the broker does not tell), or with ErrGaveUp or ErrClosed, when whether
 // the records were written is unknown. done must not block nor call Produce.
 func (p *Producer) Produce(ctx context.Context, tp TopicPartition, records *BatchBuilder, done func(base int64, err error)) error {
+	return p.produce(ctx, tp, records, fate{done: done})
+}
+
+func (p *Producer) produce(ctx context.Context, tp TopicPartition, records *BatchBuilder, f fate) error {
 	if records.Len() == 0 {
 		return errEmptyBatch
 	}
@@ -145,8 +168,11 @@ func (p *Producer) Produce(ctx context.Context, tp TopicPartition, records *Batc
 		p.mu.Lock()
 	}
 	defer p.mu.Unlock()
-	if p.closed {
+	switch {
+	case p.closed:
 		return ErrClosed
+	case f.from != nil && f.from.gone:
+		return fmt.Errorf("%w before, of the same sender", ErrGaveUp)
 	}
 	q := p.queues[tp]
 	if q == nil {
@@ -155,11 +181,11 @@ func (p *Producer) Produce(ctx context.Context, tp TopicPartition, records *Batc
 		p.order = append(p.order, q)
 	}
 	p.bytes += size
-	if n := len(q.batches); n > 0 && q.batches[n-1].join(records, done) {
+	if n := len(q.batches); n > 0 && q.batches[n-1].join(records, f) {
 		return nil
 	}
 	q.batches = append(q.batches, &queued{
-		records: records.clone(), size: size, fates: []fate{{0, done}}, deadline: time.Now().Add(p.cfg.DeliveryTimeout),
+		records: records.clone(), size: size, fates: []fate{f}, deadline: time.Now().Add(p.cfg.DeliveryTimeout),
 	})
 	signal(p.wake)
 	return nil
@@ -424,15 +450,23 @@ func (p *Producer) giveUp(q *queue, cause error) {
 	p.fail(q, fmt.Errorf("%w: %v: %w", ErrGaveUp, q.tp, cause))
 }
 
-// fail ends every batch of a partition with err.
+// fail ends every batch of a partition with err. Their senders are put off in the
+// same moment: nothing of theirs comes to lie behind the gap.
 func (p *Producer) fail(q *queue, err error) {
 	p.mu.Lock()
 	batches := q.batches
 	q.batches = nil
+	for _, b := range batches {
+		for _, f := range b.fates {
+			if f.from != nil {
+				f.from.gone = true
+			}
+		}
+	}
 	p.mu.Unlock()
 	for _, b := range batches {
-		p.free(b.size)
 		b.end(-1, err)
+		p.free(b.size)
 	}
 }
 
