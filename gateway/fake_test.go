@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -41,15 +42,18 @@ type fakeInstance struct {
 	calls   int
 	fail    error // of the whole call
 	refuse  map[int32]*read.Error
+	stall   map[read.Op]bool // operations that wait for as long as they may
 	streams map[chan read.Event]map[uint64]read.Interest
-	mute    bool // no beats, no events
+	adds    int            // interests that it was asked to watch, so far
+	unready map[int32]bool // partitions whose interests it turns away
+	mute    bool           // no beats, no events
 }
 
 func newFake(name string, partitions ...int32) *fakeInstance {
 	f := &fakeInstance{
 		name: name, rows: map[int32]map[string]int64{}, seq: map[int32]uint64{}, refuse: map[int32]*read.Error{},
 		role: map[int32]read.Role{}, age: map[int32]time.Duration{}, topic: [16]byte{15: 1},
-		streams: map[chan read.Event]map[uint64]read.Interest{},
+		streams: map[chan read.Event]map[uint64]read.Interest{}, unready: map[int32]bool{}, stall: map[read.Op]bool{},
 	}
 	for _, p := range partitions {
 		f.rows[p] = map[string]int64{}
@@ -87,7 +91,7 @@ func (f *fakeInstance) Close() error { return nil }
 func (f *fakeInstance) Read(ctx context.Context, requests []*read.Request) ([]*read.Answer, error) {
 	f.mu.Lock()
 	f.calls++
-	hang, slow := f.hang, f.slow
+	hang, slow := f.hang || slices.ContainsFunc(requests, func(r *read.Request) bool { return f.stall[r.Op] }), f.slow
 	f.mu.Unlock()
 	if hang {
 		<-ctx.Done()
@@ -217,9 +221,10 @@ func (f *fakeInstance) command(events chan read.Event, c read.WatchCommand) {
 		delete(f.streams[events], c.Remove)
 		return
 	}
+	f.adds++
 	f.streams[events][c.Add.ID] = *c.Add
 	kind := read.Changed
-	if f.rows[c.Add.Partition] == nil {
+	if f.rows[c.Add.Partition] == nil || f.unready[c.Add.Partition] {
 		kind = read.Moved
 	}
 	events <- read.Event{Kind: kind, ID: c.Add.ID}

@@ -182,6 +182,42 @@ func TestGlobalTableOfAnotherInstance(t *testing.T) {
 	})
 }
 
+// What waits in the local instance, as a ranking that is to be built there, is
+// bounded like any call; others are asked then, and the caller's own deadline,
+// however far, has no say.
+func TestLocalWaitIsBounded(t *testing.T) {
+	queries := []*read.Query{
+		{Store: "totals", Op: read.Top, Ranking: "n", First: 3},
+		{Store: "totals", Op: read.Range, First: 3},
+		{Store: "totals", Op: read.Size},
+	}
+	for _, q := range queries {
+		t.Run(q.Op.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, s := newFake("a", 0), newFake("c", 0).as(read.Standby, time.Second)
+				fill(1, a, s)
+				a.stall[q.Op] = true
+				routes := newRoutes("a c")
+				g := newTestGateway(t, routes, a, s)
+				began := time.Now()
+				answers(t, g, q, "c", read.Standby)
+				if took := time.Since(began); took > g.cfg.CallTime {
+					t.Errorf("took %v", took)
+				}
+				answers(t, g, getQuery("k1"), "a", read.Active)
+				routes.set("a")
+				began = time.Now()
+				if r, err := one(t, g, q); err == nil {
+					t.Errorf("answered: %+v", r.Parts)
+				}
+				if took := time.Since(began); took > g.cfg.Timeout {
+					t.Errorf("without others it took %v", took)
+				}
+			})
+		})
+	}
+}
+
 // Pieces of one query fall back each for itself, those of one instance together.
 func TestFallsBackByPartition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/streamgauge/streamgauge/processor/broker"
+	"github.com/streamgauge/streamgauge/view/read"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
