@@ -33,8 +33,8 @@ func newTestCluster(t *testing.T, sdl string) *testCluster {
 		t.Fatal(err)
 	}
 	c := &testCluster{t: t, topo: loaded.Topology, app: "test"}
-	if real := os.Getenv("STREAMGAUGE_TEST_KAFKA"); real != "" {
-		c.addrs = []string{real}
+	if addr := os.Getenv("STREAMGAUGE_TEST_KAFKA"); addr != "" {
+		c.addrs = []string{addr}
 		c.wipe()
 		t.Cleanup(c.wipe)
 		return c

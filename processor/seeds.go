@@ -9,7 +9,8 @@ import (
 	"github.com/streamgauge/streamgauge/view/read"
 )
 
-// ErrRebalancing: the group is settling; Kafka describes no members meanwhile.
+// ErrRebalancing says that the group is settling; Kafka describes no members
+// meanwhile.
 var ErrRebalancing = errors.New("the group is rebalancing")
 
 // Seeds finds instances of an application by what they told its Kafka group, for
