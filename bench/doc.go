@@ -3,4 +3,7 @@
 // in one run. Compare ratios only.
 //
 //	go test -bench . ./bench
+//
+// bench/kafka is a program of its own, for what takes a real Kafka and much data:
+// make bench-kafka.
 package bench

@@ -42,7 +42,7 @@ type fakeInstance struct {
 	calls   int
 	fail    error // of the whole call
 	refuse  map[int32]*read.Error
-	stall   map[read.Op]bool // operations that wait for as long as they may
+	stall   map[read.Op]bool // operations that take a minute
 	streams map[chan read.Event]map[uint64]read.Interest
 	adds    int            // interests that it was asked to watch, so far
 	unready map[int32]bool // partitions whose interests it turns away
@@ -91,7 +91,10 @@ func (f *fakeInstance) Close() error { return nil }
 func (f *fakeInstance) Read(ctx context.Context, requests []*read.Request) ([]*read.Answer, error) {
 	f.mu.Lock()
 	f.calls++
-	hang, slow := f.hang || slices.ContainsFunc(requests, func(r *read.Request) bool { return f.stall[r.Op] }), f.slow
+	hang, slow := f.hang, f.slow
+	if slices.ContainsFunc(requests, func(r *read.Request) bool { return f.stall[r.Op] }) {
+		slow = time.Minute
+	}
 	f.mu.Unlock()
 	if hang {
 		<-ctx.Done()

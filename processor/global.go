@@ -248,7 +248,7 @@ func (g *global) take(ctx context.Context, c *broker.Chunk) error {
 	}
 	slices.SortFunc(run, compareEntries)
 	g.next[c.Partition], g.ends[c.Partition] = next, c.HighWatermark
-	if next >= c.HighWatermark {
+	if c.Sure && next >= c.HighWatermark {
 		g.times[c.Partition] = c.At.UnixMilli()
 	}
 	pub := g.published()

@@ -176,11 +176,14 @@ func (in *sourceInput) checkKey(d *sourceDecoder, r *broker.Record) error {
 // chunk is the end of a chunk: what was forwarded goes out, with what will be
 // true once it is acknowledged.
 func (in *sourceInput) chunk(ctx context.Context, c *broker.Chunk) error {
-	if at := in.goal.reached(in.position, c.HighWatermark, c.At.UnixMilli()); at > in.rec.CaughtUp {
+	if !c.Sure {
+		in.goal = goal{}
+	} else if at := in.goal.reached(in.position, c.HighWatermark, c.At.UnixMilli()); at > in.rec.CaughtUp {
 		in.progress = in.progress || in.agg != nil
 		in.rec.CaughtUp = at
 	}
-	if lag := max(0, c.HighWatermark-in.position); lag != in.rec.Lag {
+	in.end = max(in.end, c.HighWatermark) // a new leader may tell less than was told before
+	if lag := max(0, in.end-in.position); lag != in.rec.Lag {
 		in.progress = in.progress || in.agg != nil // reads are to know, even if nothing can be read
 		in.rec.Lag = lag
 	}
@@ -193,7 +196,7 @@ func (in *sourceInput) chunk(ctx context.Context, c *broker.Chunk) error {
 		}
 	}
 	return in.fwd.flush(ctx, sourceProgress{
-		Next: in.position, End: c.HighWatermark, Event: in.event, CaughtUp: in.rec.CaughtUp, LastNew: in.lastNew,
+		Next: in.position, End: in.end, Event: in.event, CaughtUp: in.rec.CaughtUp, LastNew: in.lastNew,
 	})
 }
 

@@ -307,7 +307,7 @@ type life struct {
 	progress bool         // the record has news beyond rows: marks, positions
 	lastIdle time.Time    // when a commit without rows last happened
 	position int64        // next offset of the input
-	end      int64        // of a source's input, when the life began
+	end      int64        // of a source's input, as known
 
 	paused bool // not fetching: the overlay is full
 	stuck  stuck

@@ -20,10 +20,14 @@ const (
 type Chunk struct {
 	TopicPartition
 	Start         int64     // the position asked for
-	HighWatermark int64     // end offset as of At
+	HighWatermark int64     // end offset as of At, where Sure
 	LastStable    int64     // end offset for a read-committed reader as of At
 	LogStart      int64     // first offset that is still there
 	At            time.Time // when the broker's answer arrived
+	// Sure: the end offset is no less than any that was told before. A leader just
+	// elected may not know yet how far the one before had got: records that were
+	// acknowledged then seem not to be there. (KIP-207)
+	Sure bool
 	// Err is the partition's error, typed by Error: ErrOffsetOutOfRange,
 	// ErrUnknownTopic, ErrUnknownTopicID for a topic deleted and created anew,
 	// or any other that retrying does not cure. There are no records then.

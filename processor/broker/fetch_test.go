@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -351,4 +352,39 @@ func BenchmarkFetch(b *testing.B) {
 		<-done
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*batches*benchRecords), "ns/record")
+}
+
+// A leader just elected may not know how far the one before had got, and then does
+// not tell its end: what its answers say of it is not to be relied on before.
+func TestEndOfANewLeaderIsNotSureAtOnce(t *testing.T) {
+	fake, c := cluster(t)
+	createTopic(t, c, "a", 1)
+	var knows atomic.Bool
+	fake.ControlKey(int16(kmsg.ListOffsets), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		fake.KeepControl()
+		if knows.Load() {
+			return nil, nil, false
+		}
+		resp := r.ResponseKind().(*kmsg.ListOffsetsResponse)
+		p := kmsg.NewListOffsetsResponseTopicPartition()
+		p.ErrorCode = 78 // OFFSET_NOT_AVAILABLE
+		topic := kmsg.NewListOffsetsResponseTopic()
+		topic.Topic, topic.Partitions = "a", []kmsg.ListOffsetsResponseTopicPartition{p}
+		resp.Topics = []kmsg.ListOffsetsResponseTopic{topic}
+		return resp, nil, true
+	})
+	f := c.NewFetcher(FetcherConfig{MaxWait: 20 * time.Millisecond})
+	chunks := make(chan *Chunk, 1)
+	tp := TopicPartition{Topic: "a"}
+	f.Add(tp, 0, func(ch *Chunk) { chunks <- ch })
+	background(t, f.Run)
+	if ch := <-chunks; ch.Err != nil || ch.Sure {
+		t.Errorf("error %v, sure %t", ch.Err, ch.Sure)
+	}
+	knows.Store(true)
+	eventually(t, "the end is sure", func() bool {
+		f.Resume(tp, 0)
+		ch := <-chunks
+		return ch.Sure
+	})
 }

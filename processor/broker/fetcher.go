@@ -71,6 +71,8 @@ type partition struct {
 	backoff  backoff
 	troubled time.Time // since when nothing succeeded; zero: all is well
 
+	epoch         int32     // of the leader that it was last settled with
+	sure          bool      // that leader has told its end since
 	told          time.Time // last delivery
 	highWatermark int64     // as told
 	lastStable    int64     // as told
@@ -255,6 +257,9 @@ func (f *Fetcher) settle(ctx context.Context, p *partition, t Topic, loops *sync
 	}
 	if p.pinned && t.ID != p.topic.ID {
 		return fmt.Errorf("topic %s was deleted and created anew: %w", p.tp.Topic, ErrUnknownTopicID)
+	}
+	if !p.pinned || leader.Epoch != p.epoch {
+		p.epoch, p.sure = leader.Epoch, false
 	}
 	p.topic, p.pinned = t, true
 	n := f.nodes[leader.Leader]

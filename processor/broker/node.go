@@ -100,9 +100,10 @@ func (n *node) loop(ctx context.Context, l *lane) {
 func (n *node) poll(ctx context.Context, l *lane, parts []*partition) {
 	f := n.fetcher
 	targets := make([]fetchTarget, len(parts))
+	n.makeSure(ctx, parts)
 	f.mu.Lock()
 	for i, p := range parts {
-		targets[i] = fetchTarget{id: p.topic.ID, partition: p.tp.Partition, position: p.position}
+		targets[i] = fetchTarget{id: p.topic.ID, partition: p.tp.Partition, epoch: p.epoch, position: p.position, sure: p.sure}
 	}
 	f.mu.Unlock()
 	answers, err := f.client.fetch(ctx, n.id, f.cfg, l, targets)
@@ -126,7 +127,7 @@ func (n *node) poll(ctx context.Context, l *lane, parts []*partition) {
 		case a.code != 0:
 			f.trouble(p, fmt.Errorf("%v: %w", p.tp, Error(a.code)))
 		case f.worth(p, a, at):
-			f.hand(p, f.chunk(p.tp, targets[i].position, a, at))
+			f.hand(p, f.chunk(p.tp, targets[i], a, at))
 		case len(a.set) > 0:
 			first = append(first, p) // a batch larger than the limits
 		default:
@@ -140,6 +141,36 @@ func (n *node) poll(ctx context.Context, l *lane, parts []*partition) {
 	}
 	n.ready = slices.Concat(first, n.ready, again)
 	f.mu.Unlock()
+}
+
+// makeSure asks the leader for the ends of the partitions that have come to it. It
+// refuses to tell until it knows of everything that the leader before had
+// acknowledged; from then on what its answers say of the end can be relied on.
+// (KIP-207)
+func (n *node) makeSure(ctx context.Context, parts []*partition) {
+	f := n.fetcher
+	var ask []TopicPartition
+	f.mu.Lock()
+	for _, p := range parts {
+		if !p.sure {
+			ask = append(ask, p.tp)
+		}
+	}
+	f.mu.Unlock()
+	if len(ask) == 0 {
+		return
+	}
+	told := make(map[TopicPartition]bool)
+	// Those that fail are asked again with the next poll.
+	err := f.client.listOffsets(ctx, n.id, ask, Latest, func(tp TopicPartition, _ int64) { told[tp] = true })
+	if err != nil {
+		f.log.Debug("ends not told yet", "host", n.id, "err", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range parts {
+		p.sure = p.sure || told[p.tp]
+	}
 }
 
 // worth tells whether an answer is to be delivered. An answer that holds only
@@ -158,9 +189,9 @@ func (f *Fetcher) worth(p *partition, a fetchAnswer, at time.Time) bool {
 
 // chunk copies an answer out of the lane's frame, so that a partition that is
 // slow to be processed holds its own bytes and not those of its neighbours.
-func (f *Fetcher) chunk(tp TopicPartition, start int64, a fetchAnswer, at time.Time) *Chunk {
+func (f *Fetcher) chunk(tp TopicPartition, target fetchTarget, a fetchAnswer, at time.Time) *Chunk {
 	c := &Chunk{
-		TopicPartition: tp, Start: start, At: at,
+		TopicPartition: tp, Start: target.position, At: at, Sure: target.sure,
 		HighWatermark: a.highWatermark, LastStable: a.lastStable, LogStart: a.logStart,
 		committed: f.cfg.Isolation == ReadCommitted, aborted: a.aborted, buffers: &f.buffers,
 	}
@@ -174,7 +205,9 @@ func (f *Fetcher) chunk(tp TopicPartition, start int64, a fetchAnswer, at time.T
 type fetchTarget struct {
 	id        [16]byte
 	partition int32
+	epoch     int32 // of the leader, as known
 	position  int64
+	sure      bool // of the end that the answer will have
 }
 
 type fetchKey struct {
@@ -210,7 +243,7 @@ func (c *Client) fetch(ctx context.Context, node int32, cfg FetcherConfig, l *la
 		e.b = append(e.b, t.id[:]...)
 		e.array(1)
 		e.int32(t.partition)
-		e.int32(-1) // whatever the leader's epoch
+		e.int32(t.epoch)
 		e.int64(t.position)
 		e.int32(-1) // no last fetched epoch
 		e.int64(-1) // not a replica
