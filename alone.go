@@ -148,7 +148,7 @@ func setupOf(app App, cfg *Config, log *slog.Logger) (setup, error) {
 	}
 	verifier, err := auth.New(cfg.authConfig(log))
 	if err != nil {
-		return setup{}, fmt.Errorf("auth: %w", err)
+		return setup{}, fmt.Errorf("configuration: %w", err)
 	}
 	return setup{
 		app: app, cfg: cfg, topology: loaded.Topology, verifier: verifier, log: log,

@@ -108,7 +108,7 @@ func (in *instance) workerConfig(s setup, registry prometheus.Registerer) proces
 		page = in.http.Addr().String()
 	}
 	c := processor.Config{
-		App: s.cfg.App, Instance: s.cfg.Instance, Addr: in.advertised(), HTTP: page,
+		App: s.cfg.App, Instance: s.cfg.Instance, Addr: in.advertised(), HTTP: page, Secure: s.cfg.Listen.TLS.Cert != "",
 		Topology: s.topology, Client: in.client, StateDir: s.cfg.State.Dir,
 		Replication:    int16(s.cfg.Kafka.Replication),
 		SessionTimeout: s.cfg.Kafka.SessionTimeout, HeartbeatInterval: s.cfg.Kafka.HeartbeatInterval,

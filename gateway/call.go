@@ -157,6 +157,9 @@ func (g *Gateway) ask(query context.Context, routes *read.Routes, c *call) {
 		if err != nil && c.silent.Load() {
 			err = errGivenUp
 		}
+		if err != nil {
+			p.failure.Store(&err)
+		}
 		return answers, err
 	})
 	took := time.Since(began)

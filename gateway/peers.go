@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
@@ -27,6 +28,7 @@ type peers struct {
 type peer struct {
 	addr     string
 	instance Peer
+	failure  atomic.Pointer[error] // the newest
 	breaker  *gobreaker.CircuitBreaker[[]*read.Answer]
 	usual    [callKinds]average // how long its answers take
 }
@@ -70,13 +72,22 @@ func (p *peers) get(routes *read.Routes, id string) (*peer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dial instance %s at %s: %w", id, at.Addr, err)
 	}
-	fresh := &peer{addr: at.Addr, instance: instance, breaker: p.newBreaker(id)}
+	fresh := &peer{addr: at.Addr, instance: instance}
+	fresh.breaker = p.newBreaker(id, &fresh.failure)
 	p.known[id] = fresh
 	return fresh, nil
 }
 
+// last is the newest failure of a peer, for the log.
+func last(failure *atomic.Pointer[error]) error {
+	if err := failure.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
 // newBreaker opens after five failures in a row and tries again after a second.
-func (p *peers) newBreaker(id string) *gobreaker.CircuitBreaker[[]*read.Answer] {
+func (p *peers) newBreaker(id string, failure *atomic.Pointer[error]) *gobreaker.CircuitBreaker[[]*read.Answer] {
 	return gobreaker.NewCircuitBreaker[[]*read.Answer](gobreaker.Settings{
 		Name:        id,
 		MaxRequests: 1,
@@ -89,7 +100,7 @@ func (p *peers) newBreaker(id string) *gobreaker.CircuitBreaker[[]*read.Answer] 
 		OnStateChange: func(name string, from, to gobreaker.State) {
 			switch { // half-open, it tries each second: that is not told again and again
 			case from == gobreaker.StateClosed:
-				p.g.log.Warn("circuit breaker opens: calls fail, and other copies are asked", "host", name)
+				p.g.log.Warn("circuit breaker opens: calls fail, and other copies are asked", "host", name, "err", last(failure))
 			case to == gobreaker.StateClosed:
 				p.g.log.Info("circuit breaker closes: the instance answers again", "host", name)
 			default:

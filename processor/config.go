@@ -18,6 +18,7 @@ type Config struct {
 	Instance string // unique among the instances of the application
 	Addr     string // host:port at which other instances reach this one's gRPC
 	HTTP     string // host:port at which people reach its HTTP
+	Secure   bool   // its gRPC speaks mutual TLS: all instances must, or none
 
 	Topology *schema.Topology
 	Client   *broker.Client

@@ -27,6 +27,8 @@ type memberData struct {
 	// Started tells two processes of one instance name apart: ns since the epoch.
 	// 0: of a release that did not say; it counts as the older.
 	Started int64 `json:"started,omitempty"`
+	// Secure: it speaks mutual TLS with the others.
+	Secure bool `json:"tls,omitempty"`
 	// Rack is where it is; "": nobody said.
 	Rack string `json:"rack,omitempty"`
 	// Join counts the joins of this process. A member that joins again with the

@@ -30,7 +30,7 @@ func (w *Worker) memberConfig() broker.MemberConfig {
 func (w *Worker) subscription() broker.Subscription {
 	d := memberData{
 		Version: memberVersion, Instance: w.cfg.Instance, Addr: w.cfg.Addr, HTTP: w.cfg.HTTP,
-		Fingerprint: w.cfg.Topology.Fingerprint, Started: w.started, Rack: w.cfg.Rack,
+		Fingerprint: w.cfg.Topology.Fingerprint, Started: w.started, Rack: w.cfg.Rack, Secure: w.cfg.Secure,
 		Inputs: make(map[string]inputData), Copies: w.heldCopies(), Join: w.joins.Add(1),
 	}
 	for _, s := range w.cfg.Topology.Subtopologies {
@@ -88,7 +88,7 @@ func (w *Worker) balance(members []broker.GroupMember) (map[string]broker.Assign
 		}
 		candidates = append(candidates, d.candidate(id))
 		names[id] = d.Instance
-		peer := memberData{Version: d.Version, Instance: d.Instance, Addr: d.Addr, HTTP: d.HTTP, Fingerprint: d.Fingerprint, Rack: d.Rack}
+		peer := memberData{Version: d.Version, Instance: d.Instance, Addr: d.Addr, HTTP: d.HTTP, Fingerprint: d.Fingerprint, Rack: d.Rack, Secure: d.Secure}
 		route.Instances = append(route.Instances, peer)
 	}
 	p := plan(candidates, terms)
@@ -165,6 +165,7 @@ func (w *Worker) assigned(a broker.Assignment, memberID string, generation int32
 	}
 	m.others = m.routes.rolesOf(w.cfg.Instance)
 	w.checkAddress(m.routes)
+	w.checkSecure(m.routes)
 	if other, gone := m.routes.Superseded[memberID]; gone {
 		w.refused(&RefusedError{
 			Reason:  fmt.Sprintf("two instances are named %s (at %s and %s)", w.cfg.Instance, w.cfg.Addr, other),
@@ -197,6 +198,28 @@ func (w *Worker) checkAddress(d *routeData) {
 			w.log.Info("the group knows another address of this instance; telling it", "known", at.Addr, "address", w.cfg.Addr)
 			w.member.Rejoin()
 		}
+	}
+}
+
+// checkSecure compares how this instance speaks with the others to how they do:
+// some by TLS and some not, they do not understand each other. One that starts
+// without it among those that have it must not take tasks.
+func (w *Worker) checkSecure(d *routeData) {
+	for i := range d.Instances {
+		at := &d.Instances[i]
+		if at.Instance == w.cfg.Instance || at.Secure == w.cfg.Secure {
+			continue
+		}
+		if !w.cfg.Secure && w.group.Load().generation < 0 {
+			w.refused(&RefusedError{
+				Reason:  fmt.Sprintf("instance %s at %s speaks TLS with the others, and this one does not", at.Instance, at.Addr),
+				Remedy:  "set listen.tls",
+				AtStart: true,
+			})
+			return
+		}
+		w.log.Error("instances with and without listen.tls do not understand each other: give all of them certificates", "host", at.Instance)
+		return
 	}
 }
 

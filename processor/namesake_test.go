@@ -123,3 +123,14 @@ func TestNamesakeWakes(t *testing.T) {
 		})
 	})
 }
+
+// An instance without TLS among those that speak it is refused, before it takes
+// tasks that nobody could ask it for.
+func TestRefusesPlainAmongSecure(t *testing.T) {
+	c := newTestCluster(t, hitSchema)
+	c.create("hits", 2)
+	one := c.start("one", func(cfg *Config) { cfg.Secure = true })
+	until(t, "the first is ready", func() bool { return one.Status().Ready })
+	wantText(t, c.refused(), "instance one at ", "speaks TLS with the others, and this one does not; set listen.tls")
+	until(t, "the first has it all", func() bool { return len(one.owns()) == 2 && one.Status().Ready })
+}

@@ -78,6 +78,7 @@ func (s Step) String() string {
 // Plan deals faults: all kinds in a random order, then all again. It depends on
 // nothing but what it was made of.
 type Plan struct {
+	begun     bool // the first fault is chosen
 	rng       *rand.Rand
 	instances int
 	brokers   int
@@ -112,6 +113,10 @@ func (p *Plan) Next() (Step, bool) {
 	if len(p.deck) == 0 {
 		p.deck = slices.Clone(p.kinds)
 		p.rng.Shuffle(len(p.deck), func(i, j int) { p.deck[i], p.deck[j] = p.deck[j], p.deck[i] })
+		if i := slices.Index(p.deck, Kill); i > 0 && !p.begun { // the shortest run has one
+			p.deck[0], p.deck[i] = p.deck[i], p.deck[0]
+		}
+		p.begun = true
 	}
 	s := Step{Kind: p.deck[0], Slot: p.rng.IntN(p.instances), Broker: 1 + p.rng.IntN(max(p.brokers, 1))}
 	p.deck = p.deck[1:]

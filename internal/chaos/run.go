@@ -83,7 +83,7 @@ func Run(ctx context.Context, cfg Config) (_ Result, err error) {
 	err = r.play(ctx)
 	r.close()
 	line := r.report.closing(cfg.Seed)
-	r.trail.event("%s", line)
+	r.trail.note(line)
 	fmt.Fprintln(cfg.Out, line)
 	if err == nil && r.report.sum() > 0 {
 		err = ErrFaults

@@ -61,6 +61,14 @@ func (t *trail) event(format string, args ...any) {
 	fmt.Fprintf(t.out, "%7.1fs %s\n", now.Sub(t.began).Seconds(), text)
 }
 
+// note writes a line into the schedule alone.
+func (t *trail) note(line string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	fmt.Fprintf(t.schedule, "%s +%.3fs %s\n", now.UTC().Format("15:04:05.000"), now.Sub(t.began).Seconds(), line)
+}
+
 // violation is one fault with what led to it.
 type violation struct {
 	At       time.Time         `json:"at"`
