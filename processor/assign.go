@@ -59,6 +59,7 @@ func (d *memberData) candidate(id string) candidate {
 	}
 	for sub, copies := range d.Copies {
 		for _, h := range copies {
+			h.Position = max(h.Position, 0)
 			c.Copies[taskID{sub, h.Partition}] = h
 		}
 	}

@@ -2,10 +2,12 @@ package processor
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
 
+	"github.com/streamgauge/streamgauge/processor/broker"
 	"github.com/streamgauge/streamgauge/view"
 	"github.com/streamgauge/streamgauge/view/read"
 )
@@ -185,5 +187,53 @@ type Query { airport(iata: String!): Airport @lookup pageTotals(page: String!): 
 	as, err := in.Read(t.Context(), []*read.Request{{Query: read.Query{Store: "airport", Op: read.Size}}})
 	if err != nil || as[0].Count != 1 {
 		t.Errorf("%d rows, %v, want 1", as[0].Count, err)
+	}
+}
+
+// What a peer asks with keys of another form is refused, whatever it wants of them.
+func TestReadRefusesKeysOfAnotherForm(t *testing.T) {
+	l := benched(t, 3, 2)
+	for _, q := range []read.Query{
+		{Store: "hours", Op: read.Fetch, Keys: [][]view.Value{{}}, Time: read.Time{HasFrom: true, HasTo: true, To: 7_200_000, Fill: view.FillEmpty}},
+		{Store: "totals", Op: read.Get, Keys: [][]view.Value{{view.OfString("a"), view.OfString("b")}}},
+		{Store: "totals", Op: read.Range, First: 5, Prefix: []view.Value{view.OfString("a"), view.OfString("b")}},
+	} {
+		as, err := l.w.Read(t.Context(), []*read.Request{{Query: q}})
+		if err != nil || as[0].Err == nil || as[0].Err.Code != read.BadInput {
+			t.Errorf("%s of %s: %+v, %v", q.Op, q.Store, as[0], err)
+		}
+	}
+}
+
+// Member data that is out of bounds, or plans that it would lead to, hurt nobody
+// else (invariant 6).
+func TestMemberDataIsBounded(t *testing.T) {
+	l := benched(t, 0, 0)
+	sub := l.sub.Name
+	good := &memberData{Version: memberVersion, Instance: "a", Addr: "a:1", Subtopologies: []string{sub}}
+	for name, d := range map[string]*memberData{
+		"no name":        {Version: memberVersion},
+		"a long name":    {Version: memberVersion, Instance: strings.Repeat("x", 300)},
+		"a name of text": {Version: memberVersion, Instance: "a\nb"},
+	} {
+		if _, err := decodeMember(encodeData(d)); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+	evil := &memberData{Version: memberVersion, Instance: "b", Addr: "b:1", Inputs: map[string]inputData{}}
+	for i := range 300 {
+		name := fmt.Sprint("s", i)
+		evil.Subtopologies = append(evil.Subtopologies, name)
+		evil.Inputs[name] = inputData{Topic: name, Partitions: 60_000}
+	}
+	as, err := l.w.balance([]broker.GroupMember{
+		{ID: "m1", Subscription: broker.Subscription{UserData: encodeData(good)}},
+		{ID: "m2", Subscription: broker.Subscription{UserData: encodeData(evil)}},
+	})
+	if err != nil || len(as["m1"].Partitions["flights"]) != 1 {
+		t.Fatalf("the good member got %+v, %v", as["m1"].Partitions, err)
+	}
+	if _, err := decodeRoutes(as["m1"].UserData); err != nil {
+		t.Errorf("the plan is not understood: %v", err)
 	}
 }

@@ -2,8 +2,12 @@ package processor
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/streamgauge/streamgauge/view/read"
 )
@@ -12,8 +16,14 @@ import (
 // tells them. A member of another version is not understood, never guessed at.
 const memberVersion = 1
 
-// maxMemberData bounds what one member may send, in bytes.
-const maxMemberData = 1 << 20
+// Bounds of what one member may send, of a plan, and of a name or an address, in
+// bytes; of the partitions that a leader plans for though it does not know them.
+const (
+	maxMemberData = 1 << 20
+	maxRouteData  = 16 << 20
+	maxName       = 256
+	maxForeign    = 4096
+)
 
 // memberData is what an instance tells the leader when it joins.
 type memberData struct {
@@ -105,23 +115,34 @@ func (d *routeData) rolesOf(instance string) map[taskID]read.Role {
 
 func decodeMember(b []byte) (*memberData, error) {
 	var d memberData
-	if err := decodeBounded(b, &d); err != nil {
+	if err := decodeBounded(b, maxMemberData, &d); err != nil {
 		return nil, err
 	}
-	return &d, checkMemberVersion(d.Version)
+	if err := checkMemberVersion(d.Version); err != nil {
+		return nil, err
+	}
+	for _, name := range []string{d.Instance, d.Addr, d.HTTP, d.Rack} {
+		if len(name) > maxName || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
+			return nil, fmt.Errorf("member data: %.40q is no name or address", name)
+		}
+	}
+	if d.Instance == "" {
+		return nil, errors.New("member data: an instance without a name")
+	}
+	return &d, nil
 }
 
 func decodeRoutes(b []byte) (*routeData, error) {
 	var d routeData
-	if err := decodeBounded(b, &d); err != nil {
+	if err := decodeBounded(b, maxRouteData, &d); err != nil {
 		return nil, err
 	}
 	return &d, checkMemberVersion(d.Version)
 }
 
-func decodeBounded(b []byte, into any) error {
-	if len(b) > maxMemberData {
-		return fmt.Errorf("member data of %d bytes, the limit is %d", len(b), maxMemberData)
+func decodeBounded(b []byte, most int, into any) error {
+	if len(b) > most {
+		return fmt.Errorf("member data of %d bytes, the limit is %d", len(b), most)
 	}
 	if err := json.Unmarshal(b, into); err != nil {
 		return fmt.Errorf("member data: %w", err)

@@ -118,10 +118,13 @@ func (w *Worker) terms(told map[string]*memberData) terms {
 	for _, s := range w.cfg.Topology.Subtopologies {
 		t.topics[s.Name], t.Stateful[s.Name] = s.TopicOf(w.cfg.App), len(s.Feeds) > 0
 	}
+	foreign := int32(0) // partitions, so far
 	for _, id := range slices.Sorted(maps.Keys(told)) {
-		for sub, in := range told[id].Inputs {
-			if t.topics[sub] == "" && in.Partitions > 0 && in.Partitions <= maxUpstream {
+		for _, sub := range slices.Sorted(maps.Keys(told[id].Inputs)) {
+			in := told[id].Inputs[sub]
+			if t.topics[sub] == "" && in.Topic != "" && in.Partitions > 0 && in.Partitions <= maxForeign-foreign {
 				t.topics[sub], t.Partitions[sub] = in.Topic, in.Partitions
+				foreign += in.Partitions
 			}
 			t.Stateful[sub] = t.Stateful[sub] || in.Schema != ""
 		}

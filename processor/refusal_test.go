@@ -64,8 +64,9 @@ func (c *testCluster) refused(change ...func(*Config)) string {
 	return ""
 }
 
-// stopped runs an instance until a task has stopped for good, and returns why;
-// reads of the task say so too.
+// stopped runs an instance until a task has stopped for good, and returns why.
+// Reads of the task say that it has, with why as their cause, for the log: what it
+// tells of brokers and folders is not for clients, nor for who may probe.
 func (c *testCluster) stopped(store string) string {
 	c.t.Helper()
 	in := c.start("stopped")
@@ -75,10 +76,10 @@ func (c *testCluster) stopped(store string) string {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if e := as[0].Err; e == nil || e.Code != read.Unavailable || !strings.Contains(e.Message, reason) {
-		c.t.Errorf("a read answers %v, want unavailable with the reason", e)
+	if e := as[0].Err; e == nil || e.Code != read.Unavailable || e.Message != "processing has stopped" || e.Cause == nil || e.Cause.Error() != reason {
+		c.t.Errorf("a read answers %v, want unavailable with the reason as its cause", e)
 	}
-	if s := in.Status(); s.Ready || !strings.Contains(s.Reason, reason) {
+	if s := in.Status(); s.Ready || s.Reason != "task hits_0 is failed" {
 		c.t.Errorf("ready %t, reason %q", s.Ready, s.Reason)
 	}
 	return reason

@@ -74,6 +74,9 @@ func (w *Worker) find(ctx context.Context, req *read.Request, a *read.Answer) er
 	if v == nil {
 		return read.Errorf(read.UnknownStore, "no store %q", req.Store)
 	}
+	if err := checkRequest(v, req); err != nil {
+		return err
+	}
 	if scans(v, req) {
 		// Before a snapshot is taken: those who wait must hold none.
 		select {
@@ -103,6 +106,20 @@ func (w *Worker) find(ctx context.Context, req *read.Request, a *read.Answer) er
 	}
 	w.describe(t, src, &a.Part)
 	return w.query(ctx, src, req, a)
+}
+
+// checkRequest refuses keys that are not of the view's columns: a gateway sends
+// none, and a peer may send anything.
+func checkRequest(v *view.View, req *read.Request) error {
+	for _, key := range req.Keys {
+		if len(key) != len(v.Keys) {
+			return read.Errorf(read.BadInput, "a key of %s has %d columns", v.Name, len(v.Keys))
+		}
+	}
+	if len(req.Prefix) > len(v.Keys) {
+		return read.Errorf(read.BadInput, "%s has %d key columns", v.Name, len(v.Keys))
+	}
+	return nil
 }
 
 // scans says whether a request may look at many rows. As many of these run at

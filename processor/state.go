@@ -141,7 +141,7 @@ func (c *condition) unready() *read.Error {
 	defer c.mu.Unlock()
 	switch c.state {
 	case Failed:
-		return &read.Error{Code: read.Unavailable, Message: "processing has stopped: " + c.err.Error()}
+		return &read.Error{Code: read.Unavailable, Message: "processing has stopped", Cause: c.err}
 	case Closing, Closed:
 		return &read.Error{Code: read.NotOwner, RetryAfter: 100 * time.Millisecond}
 	}

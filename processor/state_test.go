@@ -74,7 +74,7 @@ func TestConditionForgets(t *testing.T) {
 		t.Errorf("starting: note %q", c.notes[fileNote])
 	}
 	c.set(Failed, errors.New("the input is gone"))
-	if e := c.unready(); e.Code != read.Unavailable || e.Message != "processing has stopped: the input is gone" {
+	if e := c.unready(); e.Code != read.Unavailable || e.Message != "processing has stopped" || e.Cause == nil {
 		t.Errorf("failed: %+v", e)
 	}
 	c.set(Closing, nil)

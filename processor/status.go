@@ -3,7 +3,6 @@ package processor
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/streamgauge/streamgauge/view/read"
 )
@@ -88,7 +87,7 @@ func (w *Worker) unready(s *Status, m *membership) string {
 		}
 		owned++
 		if t.State != Running.String() && t.State != Waiting.String() && t.State != InDoubt.String() {
-			return strings.TrimSuffix("task "+t.Task+" is "+t.State+": "+t.Error, ": ")
+			return "task " + t.Task + " is " + t.State // why is with the task: a probe is told no more
 		}
 	}
 	for _, t := range s.Tasks {

@@ -173,8 +173,14 @@ func DemandOf(ctx context.Context) *Demand {
 // ErrToken is a text that is no token.
 var ErrToken = errors.New("not a freshness token")
 
+// maxToken bounds a token in characters: some thousand partitions.
+const maxToken = 32 << 10
+
 // DecodeToken reads a token.
 func DecodeToken(s string) ([]Position, error) {
+	if len(s) > maxToken {
+		return nil, ErrToken
+	}
 	b, err := base64.RawURLEncoding.DecodeString(s)
 	if err != nil || len(b) == 0 || b[0] != tokenVersion {
 		return nil, ErrToken

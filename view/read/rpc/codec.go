@@ -178,8 +178,14 @@ func (e *encoder) request(r *read.Request) {
 func decodeRequests(b []byte) ([]*read.Request, error) {
 	d := newDecoder(b)
 	var requests []*read.Request
+	keys := 0
 	for range d.list() {
-		requests = append(requests, d.request())
+		r := d.request()
+		requests = append(requests, r)
+		keys += len(r.Keys)
+		if d.err == nil && (len(requests) > maxRequests || keys > maxKeys) {
+			d.err = errForm
+		}
 		if d.err != nil {
 			break
 		}
@@ -193,7 +199,7 @@ func (d *decoder) request() *read.Request {
 	r.Op = read.Op(d.small(int64(read.Size)))
 	r.Partition = int32(d.small(math.MaxInt32))
 	for range d.list() {
-		if r.Keys = append(r.Keys, d.values()); d.err != nil {
+		if r.Keys = append(r.Keys, d.values()); d.err != nil || len(r.Keys) > maxKeys {
 			return r
 		}
 	}

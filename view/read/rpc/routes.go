@@ -7,7 +7,10 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/streamgauge/streamgauge/view/read"
 	"google.golang.org/grpc"
@@ -152,12 +155,15 @@ func decodeRoutes(b []byte) (*read.Routes, error) {
 		return nil, d.end()
 	}
 	r := &read.Routes{
-		Generation: d.int(), Instances: make(map[string]read.Peer),
+		Generation: d.small(maxGeneration), Instances: make(map[string]read.Peer),
 		Partitions: make(map[string]int32), Copies: make(map[string][][]read.Copy),
 	}
 	var ids []string
 	for range d.list() {
-		p := read.Peer{ID: d.text(), Addr: d.text(), HTTP: d.text(), Rack: d.text()}
+		p := read.Peer{ID: d.name(), Addr: d.name(), HTTP: d.name(), Rack: d.name()}
+		if d.err == nil && len(ids) >= maxInstances {
+			d.err = errForm
+		}
 		if d.err != nil {
 			break
 		}
@@ -166,7 +172,7 @@ func decodeRoutes(b []byte) (*read.Routes, error) {
 	}
 	for range d.list() {
 		sub := d.text()
-		r.Partitions[sub] = int32(d.small(math.MaxInt32))
+		r.Partitions[sub] = int32(d.small(maxPartitions))
 		if d.err != nil {
 			break
 		}
@@ -174,6 +180,12 @@ func decodeRoutes(b []byte) (*read.Routes, error) {
 	for range d.list() {
 		sub := d.text()
 		n := d.list()
+		if d.err == nil && n != int(r.Partitions[sub]) {
+			d.err = errForm // copies of partitions that are not there, or none of some that are
+		}
+		if d.err != nil {
+			break
+		}
 		partitions := make([][]read.Copy, 0, min(n, firstRoom))
 		for range n {
 			if partitions = append(partitions, d.copies(ids)); d.err != nil {
@@ -185,6 +197,23 @@ func decodeRoutes(b []byte) (*read.Routes, error) {
 		}
 	}
 	return r, d.end()
+}
+
+// Bounds of what a table may say: a gateway makes room for each partition.
+const (
+	maxPartitions = 1 << 16
+	maxInstances  = 10_000
+	maxGeneration = 1 << 50
+	maxName       = 256
+)
+
+// name reads a name or an address: they go into logs, metrics and pages.
+func (d *decoder) name() string {
+	s := d.text()
+	if d.err == nil && (len(s) > maxName || !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl)) {
+		d.err = errForm
+	}
+	return s
 }
 
 func (d *decoder) copies(ids []string) []read.Copy {

@@ -23,8 +23,16 @@ const (
 	helloMethod  = "/" + serviceName + "/Hello"
 )
 
-// maxMessage bounds a message in bytes, both ways.
-const maxMessage = 64 << 20
+const (
+	// maxMessage bounds an answer in bytes, and maxRequest what is asked.
+	maxMessage = 64 << 20
+	maxRequest = 4 << 20
+	// maxStreams bounds the calls under way on one connection.
+	maxStreams = 2000
+	// maxKeys bounds the keys of one call, and maxRequests its requests.
+	maxKeys     = 200_000
+	maxRequests = 100_000
+)
 
 // frame is a message as bytes; the codec passes it through.
 type frame struct{ b []byte }
@@ -57,11 +65,29 @@ func (codec) Unmarshal(b []byte, v any) error {
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ForceServerCodec(codec{}),
-		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
+		grpc.MaxRecvMsgSize(maxRequest), grpc.MaxSendMsgSize(maxMessage), grpc.MaxConcurrentStreams(maxStreams),
+		grpc.UnaryInterceptor(recovered),
+		grpc.StreamInterceptor(func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
+			defer failed(&err)
+			return handle(srv, stream)
+		}),
 		// Clients ping every ten seconds; one that is gone without a word must not
 		// keep its watch for ever.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 15 * time.Second, Timeout: 5 * time.Second}),
+	}
+}
+
+// recovered keeps what a peer asks from ending the process.
+func recovered(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (_ any, err error) {
+	defer failed(&err)
+	return handle(ctx, req)
+}
+
+// failed makes a panic the error of its call.
+func failed(err *error) {
+	if v := recover(); v != nil {
+		*err = status.Errorf(codes.Internal, "panic: %v", v)
 	}
 }
 
