@@ -43,6 +43,24 @@ func TestRoutesRoundTrip(t *testing.T) {
 	}
 }
 
+// A table that says what cannot be is refused: a gateway makes room for what it
+// says (invariant 6).
+func TestRoutesAreBounded(t *testing.T) {
+	for name, change := range map[string]func(*read.Routes){
+		"partitions that have no copies": func(r *read.Routes) { r.Partitions["flights"] = 60_000 },
+		"too many partitions":            func(r *read.Routes) { r.Partitions["more"] = 1 << 20 },
+		"an absurd generation":           func(r *read.Routes) { r.Generation = 1<<63 - 1 },
+		"a name of control characters":   func(r *read.Routes) { r.Instances["a\nb"] = read.Peer{ID: "a\nb", Addr: "x:1"} },
+		"a name that is no text":         func(r *read.Routes) { r.Instances["\xff"] = read.Peer{ID: "\xff", Addr: "x:1"} },
+	} {
+		r := someRoutes()
+		change(r)
+		if _, err := decodeRoutes(encodeRoutes(r)); err == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+}
+
 func FuzzDecodeRoutes(f *testing.F) {
 	f.Add(encodeRoutes(someRoutes()))
 	f.Add(encodeRoutes(nil))
