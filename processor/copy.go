@@ -109,14 +109,14 @@ const unread = -1
 
 // tell makes known how far the copy is, for those who ask from outside.
 func (c *taskCopy) tell() {
-	sum, mark := int64(0), ""
+	h := &heldCopy{Partition: c.id.Partition}
 	for i, p := range c.positions {
-		sum += max(p.Next, 0)
-		if c.recs[i] != nil && mark == "" {
-			mark = columnsMark(c.recs[i].Columns)
+		h.Position += max(p.Next, 0)
+		if c.recs[i] != nil {
+			h.columns = c.recs[i].Columns
 		}
 	}
-	c.held.Store(&heldCopy{Partition: c.id.Partition, Position: sum, Schema: mark})
+	c.held.Store(h)
 }
 
 // discardStore replaces a file that its changelogs contradict by an empty one.

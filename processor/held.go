@@ -103,6 +103,9 @@ func (w *Worker) heldCopies() map[string][]heldCopy {
 	}
 	copies := make(map[string][]heldCopy)
 	for id, h := range all {
+		if h.columns != nil { // made when it is asked for: a copy tells of itself with each commit
+			h.Schema = columnsMark(h.columns)
+		}
 		copies[id.Subtopology] = append(copies[id.Subtopology], h)
 	}
 	return copies

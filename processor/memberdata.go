@@ -65,6 +65,8 @@ type heldCopy struct {
 	Position  int64  `json:"n"`           // changelog offsets that are in it, summed
 	Schema    string `json:"s,omitempty"` // mark of the columns that it was written with; "": it has no commit
 	Use       use    `json:"u,omitempty"`
+
+	columns map[string]string // that Schema is the mark of, as long as that was not asked for
 }
 
 // use is what an instance does with a copy.
