@@ -16,6 +16,7 @@
 //	held.go          the copies that are here; warmup.go asking for what has warmed up
 //	task.go          a task and its roles; state.go its states
 //	copy.go          what a task keeps open through all of them
+//	aim.go           where to go on in the changelogs
 //	follow.go        restoring and following; lane.go one changelog of it
 //	start.go         an owner's beginning; restore.go what it compares
 //	loop.go          chunks, ticks, the end

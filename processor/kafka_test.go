@@ -246,9 +246,9 @@ func TestKafkaHangingTransaction(t *testing.T) {
 	until(t, "it is fresh again", func() bool { s := in.Status().Tasks[0]; return s.Lag == 0 && s.AsOf > stale })
 }
 
-// Kafka's own view of the application: the group under its name, with offsets and
+// What Kafka itself tells of the application: the group under its name, with offsets and
 // lag of every input, and the changelogs compacted.
-func TestKafkaToolsSeeTheGroup(t *testing.T) {
+func TestKafkaDescribesTheGroup(t *testing.T) {
 	onKafka(t)
 	c := newTestCluster(t, hitSchema)
 	c.create("hits", 2)

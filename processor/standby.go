@@ -1,7 +1,6 @@
 package processor
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/streamgauge/streamgauge/view/read"
@@ -82,19 +81,32 @@ func (p *planner) lingers(c *candidate, t taskID) bool {
 	return is == processing || is == leaving
 }
 
-// standbys chooses them one by one.
+// standbys chooses them one by one: on another rack than the copies there are; one
+// that is a standby already, unless it has more than its share; one whose copy
+// needs little reading; one with few copies.
 func (p *planner) standbys(t taskID, load map[string]int, even int) []otherOne {
 	var list []otherOne
 	racks := []string{p.byID(p.owner[t]).Rack}
 	best := p.newest(t)
+	rank := func(c *candidate) []int {
+		r := make([]int, 4)
+		if c.Rack != "" && slices.Contains(racks, c.Rack) {
+			r[0] = 1
+		}
+		if load[c.ID] >= even {
+			r[1] = 1
+		}
+		if c.Copies[t].Use != following {
+			r[2] = 1 + p.lagClass(c, t, best)
+		}
+		r[3] = load[c.ID]
+		return r
+	}
 	for range p.Standbys {
 		var chosen *candidate
-		for i := range p.all {
+		for i := range p.all { // by id: of two alike the first is chosen
 			c := &p.all[i]
-			if !p.mayStandBy(c, t, list) {
-				continue
-			}
-			if chosen == nil || p.prefer(c, chosen, t, racks, load, even, best) {
+			if p.mayStandBy(c, t, list) && (chosen == nil || slices.Compare(rank(c), rank(chosen)) < 0) {
 				chosen = c
 			}
 		}
@@ -115,26 +127,4 @@ func (p *planner) mayStandBy(c *candidate, t taskID, list []otherOne) bool {
 	owner := p.byID(p.owner[t])
 	return ok && c != owner && mark == owner.Knows[t.Subtopology] &&
 		!slices.ContainsFunc(list, func(o otherOne) bool { return o.Member == c.ID })
-}
-
-// prefer says whether a is the better standby: on another rack than the copies
-// there are; already one, unless it has more than its share; with a copy that
-// needs little reading; with fewer copies.
-func (p *planner) prefer(a, b *candidate, t taskID, racks []string, load map[string]int, even int, best int64) bool {
-	rank := func(c *candidate) [4]int {
-		var r [4]int
-		if c.Rack != "" && slices.Contains(racks, c.Rack) {
-			r[0] = 1
-		}
-		if load[c.ID] >= even {
-			r[1] = 1
-		}
-		if c.Copies[t].Use != following {
-			r[2] = 1 + p.lagClass(c, t, best)
-		}
-		r[3] = load[c.ID]
-		return r
-	}
-	x, y := rank(a), rank(b)
-	return cmp.Or(slices.Compare(x[:], y[:]), cmp.Compare(a.ID, b.ID)) < 0
 }

@@ -45,6 +45,7 @@
 //	fetcher.go      partitions being fetched: routing, delivery, trouble
 //	node.go         the two fetch loops of a leader; the fetch request
 //	produce.go      the produce request; producer ids
+//	queued.go       batches that wait, and whose they are
 //	producer.go     the shared idempotent producer
 //	txn.go          Transaction; txnrun.go the steps of one commit
 //	member.go       group membership: states, heartbeats; join.go joining
